@@ -1,0 +1,96 @@
+"""The error family. Every error memdb raises is one of these.
+
+MemdbError
+├── NotFound            (also LookupError)    nothing has that id
+│   └── MissingFile     (also FileNotFoundError)
+├── AlreadyExists                             something has that id already
+├── InvalidInput        (also ValueError)     an argument is not what it must be
+├── StorageError                              the file could not do it
+│   ├── Busy                                  another process held the file too long
+│   ├── Corrupt                               the file is damaged
+│   ├── SchemaTooNew                          a newer memdb wrote the file
+│   ├── NotAMemdbFile                         the file is something else; it was not changed
+│   └── Closed                                the handle is closed
+├── SerializationError                        a stored value could not be read or written
+├── GraphError                                a relation names a missing entity
+├── RetrievalError                            a search could not be carried out
+└── MissingExtra        (also ImportError)    an optional package is not installed
+
+A message says what was asked, what was wrong and what to do.
+"""
+
+from __future__ import annotations
+
+
+class MemdbError(Exception):
+    """The root of the family."""
+
+    _recoverable = False
+
+    def is_recoverable(self) -> bool:
+        """Whether the caller may simply go on without the answer.
+
+        Returns:
+            True for NotFound and RetrievalError, False for all others, as the agcore document (section 3.5) has it.
+        """
+        return self._recoverable
+
+
+class NotFound(MemdbError, LookupError):
+    """Nothing has the id that was asked for."""
+
+    _recoverable = True
+
+
+class MissingFile(NotFound, FileNotFoundError):
+    """A file, or a record that the documents call a file, is not there."""
+
+
+class AlreadyExists(MemdbError):
+    """Something has that id already."""
+
+
+class InvalidInput(MemdbError, ValueError):
+    """An argument is not what it must be; the message names it."""
+
+
+class StorageError(MemdbError):
+    """The file could not do what was asked."""
+
+
+class Busy(StorageError):
+    """Another process held the file longer than the busy timeout; trying again may succeed."""
+
+
+class Corrupt(StorageError):
+    """The file is damaged."""
+
+
+class SchemaTooNew(StorageError):
+    """A newer memdb has migrated the file."""
+
+
+class NotAMemdbFile(StorageError):
+    """The file is not a memdb file. It was not changed."""
+
+
+class Closed(StorageError):
+    """The handle is closed, or belongs to another event loop or process."""
+
+
+class SerializationError(MemdbError):
+    """A stored value could not be turned into what it stands for, or the other way round."""
+
+
+class GraphError(MemdbError):
+    """A relation names an entity that is not there."""
+
+
+class RetrievalError(MemdbError):
+    """A search could not be carried out."""
+
+    _recoverable = True
+
+
+class MissingExtra(MemdbError, ImportError):
+    """An optional package is not installed; the message names the extra."""
