@@ -1,0 +1,129 @@
+"""memdb: the memory of an AI agent in one SQLite file.
+
+>>> async with memdb.open("agent.db") as db:
+...     memory = db.memory(user_id="alice")
+...     await memory.items.save(memdb.MemoryItem(id="a", content="Alice prefers tea"))
+...     hits = await memory.items.search("what does Alice drink")
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from memdb.database import Database, open
+    from memdb.errors import (
+        AlreadyExists,
+        Busy,
+        Closed,
+        Corrupt,
+        GraphError,
+        InvalidInput,
+        MemdbError,
+        MissingExtra,
+        MissingFile,
+        NotAMemdbFile,
+        NotFound,
+        RetrievalError,
+        SchemaTooNew,
+        SerializationError,
+        StorageError,
+    )
+    from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
+    from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
+    from memdb.layers.recall import RecallStats
+    from memdb.memory import Memory
+    from memdb.scope import Scope
+    from memdb.storage.inspect import CheckReport
+    from memdb.storage.upkeep import LayerStats, Stats
+    from memdb.text.tokens import TokenCounter
+
+# Public name -> the module it lives in. Loaded on first use, so that `import memdb` stays light.
+_HOMES = {
+    "AlreadyExists": "memdb.errors",
+    "Busy": "memdb.errors",
+    "CheckReport": "memdb.storage.inspect",
+    "Closed": "memdb.errors",
+    "Corrupt": "memdb.errors",
+    "Database": "memdb.database",
+    "GraphError": "memdb.errors",
+    "InvalidInput": "memdb.errors",
+    "KnowledgePage": "memdb.layers.knowledge",
+    "KnowledgeStore": "memdb.layers.knowledge",
+    "LayerStats": "memdb.storage.upkeep",
+    "MemdbError": "memdb.errors",
+    "Memory": "memdb.memory",
+    "MemoryFilter": "memdb.layers.items",
+    "MemoryItem": "memdb.layers.items",
+    "MemoryStore": "memdb.layers.items",
+    "MissingExtra": "memdb.errors",
+    "MissingFile": "memdb.errors",
+    "NotAMemdbFile": "memdb.errors",
+    "NotFound": "memdb.errors",
+    "PageIndexEntry": "memdb.layers.knowledge",
+    "RecallStats": "memdb.layers.recall",
+    "RetrievalError": "memdb.errors",
+    "SchemaTooNew": "memdb.errors",
+    "Scope": "memdb.scope",
+    "ScoredMemory": "memdb.layers.items",
+    "ScoredPage": "memdb.layers.knowledge",
+    "SerializationError": "memdb.errors",
+    "Stats": "memdb.storage.upkeep",
+    "StorageError": "memdb.errors",
+    "TokenCounter": "memdb.text.tokens",
+    "open": "memdb.database",
+}
+
+__all__ = [  # noqa: RUF022 - sorted, as _HOMES is
+    "AlreadyExists",
+    "Busy",
+    "CheckReport",
+    "Closed",
+    "Corrupt",
+    "Database",
+    "GraphError",
+    "InvalidInput",
+    "KnowledgePage",
+    "KnowledgeStore",
+    "LayerStats",
+    "MemdbError",
+    "Memory",
+    "MemoryFilter",
+    "MemoryItem",
+    "MemoryStore",
+    "MissingExtra",
+    "MissingFile",
+    "NotAMemdbFile",
+    "NotFound",
+    "PageIndexEntry",
+    "RecallStats",
+    "RetrievalError",
+    "SchemaTooNew",
+    "Scope",
+    "ScoredMemory",
+    "ScoredPage",
+    "SerializationError",
+    "Stats",
+    "StorageError",
+    "TokenCounter",
+    "open",
+]
+
+# A library does not write to stderr on its own: without a handler, Python would print our warnings there.
+logging.getLogger("memdb").addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'memdb' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted((*__all__, "__version__"))

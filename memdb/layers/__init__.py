@@ -1,0 +1,1 @@
+"""What an agent remembers: one file a layer, its SQL beside its methods."""

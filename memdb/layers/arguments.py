@@ -1,0 +1,57 @@
+"""Arguments that all layers check alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from memdb.errors import InvalidInput
+from memdb.text.check import check_id
+
+T = TypeVar("T")
+
+MAX_LIMIT = 10_000  # rows of one answer
+MAX_BULK = 100_000  # records of one call
+
+
+
+def check_limit(limit: object, name: str = "limit") -> int:
+    """Return `limit` if it is a whole number from 0 to MAX_LIMIT.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"{name} must be a whole number from 0 to {MAX_LIMIT:,}, not {limit!r}")
+    return limit
+
+
+def check_bulk(values: Iterable[T], name: str) -> list[T]:
+    """Return many values as a list.
+
+    Raises:
+        InvalidInput: more than MAX_BULK, or text in place of a list.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} must be a list, not {type(values).__name__}")
+    listed_values = list(values)
+    if len(listed_values) > MAX_BULK:
+        raise InvalidInput(f"{name} has {len(listed_values):,} entries; at most {MAX_BULK:,} go into one call")
+    return listed_values
+
+
+def check_key(key: object, name: str = "id") -> str:
+    """Return `key` if it can be an id."""
+    return check_id(key, name)
+
+
+def check_score(score: object, name: str = "score") -> float:
+    """Return `score` if it is a finite number.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise InvalidInput(f"{name} must be a finite number, not {score!r}")
+    return float(score)

@@ -1,0 +1,82 @@
+"""How a layer's methods are written once and called two ways.
+
+A method is written over a transaction, `def save(self, tx, item)`, and marked `@reads` or `@writes`. On `memory` it is
+awaitable and takes one hop to the engine's thread; inside `memory.atomic(unit)` the same method is a plain call on the
+unit's own transaction. Which of the two a layer offers is in its type: Layer[Live] or Layer[Inside].
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from memdb.scope import Scope
+from memdb.storage.engine import Engine
+from memdb.storage.transaction import Transaction
+
+
+class Live:
+    """The mode of a layer that is awaited: each call is a transaction of its own."""
+
+
+class Inside:
+    """The mode of a layer inside an atomic unit: plain calls on the unit's transaction."""
+
+
+Mode = TypeVar("Mode")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Layer(Generic[Mode]):
+    """One kind of memory of one scope.
+
+    Args:
+        scope: whose memory.
+        home: the engine (live) or the transaction of a unit (inside).
+    """
+
+    def __init__(self, scope: Scope, home: Engine | Transaction) -> None:
+        self.scope = scope
+        self._home = home
+
+
+class _Act(Generic[P, R]):
+    """A method over a transaction; see the module's docstring."""
+
+    _verb: Callable[..., Any]
+
+    def __init__(self, act: Callable[Concatenate[Any, Transaction, P], R]) -> None:
+        self._act = act
+        # For help() and editors: the signature a caller sees, without the transaction.
+        signature = inspect.signature(act)
+        shown = [parameter for name, parameter in signature.parameters.items() if name != "tx"]
+        act.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+
+    @overload
+    def __get__(self, layer: None, owner: type[Any]) -> Callable[Concatenate[Any, Transaction, P], R]: ...
+    @overload
+    def __get__(self, layer: Layer[Live], owner: type[Any]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __get__(self, layer: Layer[Inside], owner: type[Any]) -> Callable[P, R]: ...
+    def __get__(self, layer: Layer[Any] | None, owner: type[Any]) -> Any:
+        if layer is None:
+            return self._act
+        home = layer._home
+        if isinstance(home, Transaction):
+            return partial(self._act, layer, home)
+        return partial(type(self)._verb, home, partial(self._act, layer))
+
+
+class reads(_Act[P, R]):
+    """Marks a method that only reads: one snapshot, on a connection that cannot write."""
+
+    _verb = Engine.read
+
+
+class writes(_Act[P, R]):
+    """Marks a method that writes: all of it lands, or nothing."""
+
+    _verb = Engine.write

@@ -1,0 +1,172 @@
+"""What the models of all layers share: validation that speaks memdb's errors, and the kinds of field."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+
+from memdb.errors import InvalidInput
+from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
+
+MAX_METADATA_BYTES = 1024 * 1024
+MAX_METADATA_DEPTH = 64
+MAX_TAGS = 64
+MAX_TAG_CHARS = 200
+MAX_REFERENCES = 1_000
+_INT64 = 2**63
+
+
+class _Speaking(type(BaseModel)):  # type: ignore[misc]
+    """Turns pydantic's error into ours where a model is built; a custom __init__ would halve the speed of validation."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args: Any, **fields: Any) -> Any:
+            try:
+                return super().__call__(*args, **fields)
+            except ValidationError as error:
+                raise invalid(cls.__name__, error) from None
+
+
+class Model(BaseModel, metaclass=_Speaking):
+    """A value that memdb keeps. Building one with wrong arguments raises InvalidInput, never a ValidationError."""
+
+    model_config = ConfigDict(extra="forbid", revalidate_instances="always")
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Return `obj` as a valid model: a dict of its fields, or a model built without validation.
+
+        Raises:
+            InvalidInput: a field is missing, unknown or not what it must be.
+        """
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise invalid(cls.__name__, error) from None
+
+
+def invalid(what: str, error: ValidationError) -> InvalidInput:
+    """Return a ValidationError as one sentence that names the first wrong field and what was wrong."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "value"
+    cause = first.get("ctx", {}).get("error")
+    reason = str(cause) if isinstance(cause, InvalidInput) else first["msg"][:1].lower() + first["msg"][1:]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return InvalidInput(f"{what}.{place}: {reason}{more}")
+
+
+def check_json(value: Any, name: str) -> Any:
+    """Return `value` if it is JSON that comes back from the file equal to what it was.
+
+    Raises:
+        InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key that is no text, something JSON has no form
+            for, too deep, or too large.
+    """
+    _check_node(value, name, 0)
+    if len(to_json(value).encode()) > MAX_METADATA_BYTES:
+        raise InvalidInput(f"{name} is larger than {MAX_METADATA_BYTES:,} bytes as JSON; put large texts into content")
+    return value
+
+
+def _check_node(node: Any, name: str, depth: int) -> None:
+    if depth > MAX_METADATA_DEPTH:
+        raise InvalidInput(f"{name} is nested deeper than {MAX_METADATA_DEPTH} levels")
+    if node is None or isinstance(node, bool):
+        return
+    if isinstance(node, str):
+        check_text(node, name)
+    elif isinstance(node, int):
+        if not -_INT64 <= node < _INT64:
+            raise InvalidInput(f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text")
+    elif isinstance(node, float):
+        if not math.isfinite(node):
+            raise InvalidInput(f"{name} holds {node}, which JSON cannot say; leave it out or use null")
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            if not isinstance(key, str):
+                raise InvalidInput(f"{name} has the key {key!r}; keys must be text")
+            check_text(key, name)
+            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1)
+    elif isinstance(node, list):
+        for child in node:
+            _check_node(child, name, depth + 1)
+    else:
+        raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")
+
+
+def to_json(value: Any) -> str:
+    """Return a checked value as the JSON text that is stored."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def normal_tag(tag: object, name: str = "tags") -> str:
+    """Return a tag in its one form: trimmed, lower case, white space inside as one hyphen; '' stays '' (agcore)."""
+    return "-".join(check_text(tag, name, max_chars=MAX_TAG_CHARS).lower().split())
+
+
+def normal_tags(tags: list[str]) -> list[str]:
+    """Return tags in their one form, empty ones and repetitions dropped, the first kept: the order says which is best."""
+    kept = list(dict.fromkeys(tag for raw in tags if (tag := normal_tag(raw))))
+    if len(kept) > MAX_TAGS:
+        raise InvalidInput(f"tags has {len(kept)} entries; at most {MAX_TAGS} are kept")
+    return kept
+
+
+def _id(value: str) -> str:
+    return check_id(value, "the id")
+
+
+def _title(value: str) -> str:
+    return check_text(value, "the text", max_chars=MAX_TITLE_CHARS)
+
+
+def _content(value: str) -> str:
+    return check_text(value, "the text")
+
+
+def _json(value: Any, info: ValidationInfo) -> Any:
+    return check_json(value, info.field_name or "the value")
+
+
+def _references(value: list[str]) -> list[str]:
+    if len(value) > MAX_REFERENCES:
+        raise InvalidInput(f"there are {len(value):,} references; at most {MAX_REFERENCES:,} are kept")
+    return list(dict.fromkeys(value))
+
+
+def _text_first(check: Any) -> Any:
+    """Check text before pydantic does: its own message for a lone surrogate names no position."""
+
+    def before(value: Any) -> Any:
+        return check(value) if isinstance(value, str) else value
+
+    return before
+
+
+Id = Annotated[str, BeforeValidator(_text_first(_id))]
+Title = Annotated[str, BeforeValidator(_text_first(_title))]
+Content = Annotated[str, BeforeValidator(_text_first(_content))]
+Json = Annotated[Any, AfterValidator(_json)]
+Tags = Annotated[list[Title], AfterValidator(normal_tags)]
+References = Annotated[list[Id], AfterValidator(_references)]
+Instant = AwareDatetime | None
+
+__all__ = [
+    "Content",
+    "Id",
+    "Instant",
+    "Json",
+    "Model",
+    "References",
+    "Tags",
+    "Title",
+    "check_json",
+    "invalid",
+    "normal_tag",
+    "normal_tags",
+    "to_json",
+]

@@ -1,0 +1,62 @@
+"""Every layer of one scope under one roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from memdb.layers.items import MemoryStore
+from memdb.layers.knowledge import KnowledgeStore
+from memdb.layers.layer import Inside, Live, Mode
+from memdb.scope import Scope
+from memdb.storage.engine import Engine
+from memdb.storage.transaction import Transaction
+
+R = TypeVar("R")
+
+
+class Memory(Generic[Mode]):
+    """The memory of one scope. Made by Database.memory(); making one costs nothing.
+
+    Args:
+        scope: whose memory.
+        home: the engine, or inside an atomic unit its transaction.
+    """
+
+    def __init__(self, scope: Scope, home: Engine | Transaction) -> None:
+        self.scope = scope
+        self._home = home
+
+    @cached_property
+    def items(self) -> MemoryStore[Mode]:
+        """Key-value items."""
+        return MemoryStore(self.scope, self._home)
+
+    @cached_property
+    def pages(self) -> KnowledgeStore[Mode]:
+        """Knowledge pages."""
+        return KnowledgeStore(self.scope, self._home)
+
+    async def atomic(self: Memory[Live], unit: Callable[[Memory[Inside]], R]) -> R:
+        """Run a unit over all layers in one transaction: it lands whole or not at all.
+
+        Args:
+            unit: a plain function of a memory whose methods are plain calls. It awaits nothing, calls no model, and
+                changes nothing but through that memory: it may be run more than once.
+
+        Returns:
+            What the unit returned, once it is on disk.
+
+        Raises:
+            Whatever the unit raised; nothing of it was stored.
+        """
+        scope = self.scope
+
+        def act(tx: Transaction) -> R:
+            inside: Memory[Inside] = Memory(scope, tx)
+            return unit(inside)
+
+        home = self._home
+        assert isinstance(home, Engine)
+        return await home.write(act)

@@ -1,0 +1,1 @@
+"""How memory reaches the disk. The only folder that knows a driver or a dialect."""

@@ -1,0 +1,148 @@
+"""The aiosqlite worker connections and their PRAGMAs, each with its reason, and the driver's errors by code."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import aiosqlite
+
+from memdb.errors import Busy, Corrupt, InvalidInput, MemdbError, NotAMemdbFile, SerializationError, StorageError
+
+T = TypeVar("T")
+
+STATEMENT_CACHE = 512  # prepared statements a connection keeps
+
+# Set on every connection. Each row: the PRAGMA, its value, why.
+COMMON_PRAGMAS = (
+    ("foreign_keys", "ON", "per connection and off by default; children are still cleaned by triggers for the shell"),
+    ("recursive_triggers", "ON", "else REPLACE skips the delete triggers and the index drifts"),
+    ("temp_store", "MEMORY", "sorts are small; a full temp folder must not fail a read"),
+    ("mmap_size", "0", "mapped I/O turns a truncated file into SIGBUS"),
+    ("cell_size_check", "ON", "finds a damaged page before its content is used"),
+)
+WRITER_PRAGMAS = (
+    ("cache_size", "-16384", "16 MB: the upper levels of the b-trees and the index's hot segments"),
+    ("journal_size_limit", "67108864", "64 MB: a WAL grown by a long reader shrinks again"),
+    ("secure_delete", "ON", "forget() promises that freed content is overwritten"),
+)
+READER_PRAGMAS = (
+    ("cache_size", "-8192", "8 MB a reader"),
+    ("query_only", "ON", "a read unit that writes is a mistake, and is told so"),
+)
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # per connection, not stored; builds differ in their default
+
+
+class WorkerConnection(aiosqlite.Connection):
+    """An aiosqlite connection that runs whole functions on its thread: one hop for a unit, not one a statement."""
+
+    def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connector, iter_chunk_size=64)
+        self._thread.daemon = True  # a forgotten close must not hang the interpreter at exit
+
+    def post(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Queue `function(connection)` for the thread and return the future of its result."""
+        if not self._running or self._connection is None:
+            raise ValueError("connection closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._tx.put_nowait((future, partial(function, self._connection)))
+        return future
+
+    def cancel_statement(self) -> None:
+        """Interrupt what the thread is running."""
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def __del__(self) -> None:
+        if self._connection is not None:  # a handle dropped unclosed: end the thread, say nothing, lose nothing
+            self.stop()
+
+
+class Connection(sqlite3.Connection):
+    """The driver's connection, with room for what holds as long as the file is not written to."""
+
+    kept_for: int | None = None
+    kept: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - replaced, never shared: see Transaction.kept
+
+
+def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: float) -> sqlite3.Connection:
+    """Open a connection with the driver's own transactions off: we say BEGIN and COMMIT.
+
+    With them on, a first SAVEPOINT escapes the outer ROLLBACK and DDL is not transactional.
+
+    Args:
+        uri: a SQLite file URI.
+        pragmas: rows of (name, value, reason), set in order.
+        timeout: SQLite's busy timeout in seconds.
+    """
+    connection = sqlite3.connect(
+        uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False, cached_statements=STATEMENT_CACHE,
+        factory=Connection,
+    )  # fmt: skip
+    try:
+        for name, value, _ in pragmas:
+            connection.execute(f"PRAGMA {name} = {value}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def lenient_text(raw: bytes) -> str:
+    """Decode a column whose bytes are no UTF-8, keeping them as surrogates for the quarantine."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+# SQLite's error name (its beginning) -> our error and what to do. The first match counts; never the message's text.
+_BY_CODE: tuple[tuple[str, type[MemdbError], str], ...] = (
+    ("SQLITE_BUSY", Busy, "another connection holds the file; try again"),
+    ("SQLITE_LOCKED", Busy, "another connection holds the table; try again"),
+    ("SQLITE_NOTADB", NotAMemdbFile, "the file is not a SQLite database"),
+    ("SQLITE_CORRUPT_VTAB", Corrupt, "the full-text index is damaged: run check(repair=True)"),
+    ("SQLITE_CORRUPT", Corrupt, "the file is damaged: restore a backup, or salvage it with sqlite3 .recover"),
+    ("SQLITE_FULL", StorageError, "the disk is full; nothing of this call was stored: free some space"),
+    ("SQLITE_READONLY", StorageError, "the file cannot be written here; nothing was stored"),
+    ("SQLITE_CANTOPEN", StorageError, "the file cannot be opened: check the path and its permissions"),
+    ("SQLITE_PERM", StorageError, "the operating system refused access to the file"),
+    ("SQLITE_AUTH", StorageError, "the operation is not allowed here"),
+    ("SQLITE_IOERR", StorageError, "the disk failed to read or write; nothing of this call was stored"),
+    ("SQLITE_INTERRUPT", StorageError, "the statement was interrupted"),
+    ("SQLITE_NOMEM", StorageError, "SQLite ran out of memory"),
+    ("SQLITE_SCHEMA", StorageError, "the schema changed under the statement; try again"),
+    ("SQLITE_PROTOCOL", Busy, "the file's locks could not be had; try again"),
+    ("SQLITE_TOOBIG", InvalidInput, "a value is larger than SQLite keeps (1 GB)"),
+    ("SQLITE_CONSTRAINT", InvalidInput, "the row breaks a rule of its table"),
+    ("SQLITE_MISMATCH", InvalidInput, "a value has the wrong type for its column"),
+    ("SQLITE_RANGE", InvalidInput, "a parameter is missing or one too many"),
+    ("SQLITE_ERROR", InvalidInput, "SQLite refused the statement"),
+)
+
+
+def translate(error: BaseException) -> BaseException:
+    """Return the memdb error that stands for an error of the driver; any other error as it is."""
+    if isinstance(error, OverflowError):
+        return InvalidInput(f"an integer does not fit in 64 bits ({error})")
+    if not isinstance(error, sqlite3.Error):
+        return error
+    name = getattr(error, "sqlite_errorname", None)
+    for code, kind, advice in _BY_CODE:
+        if name is not None and name.startswith(code):
+            return kind(f"{advice} (SQLite: {error})")
+    if isinstance(error, sqlite3.OperationalError) and name is None:
+        return SerializationError(f"a stored value is not valid text ({error})")
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return InvalidInput(f"the statement and its parameters do not fit ({error})")
+    return StorageError(f"SQLite failed: {error}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn a driver's error raised in the block into ours."""
+    try:
+        yield
+    except (sqlite3.Error, OverflowError) as error:
+        raise translate(error) from error

@@ -1,0 +1,128 @@
+"""The reader pool: each read unit in one hop and one snapshot, on a connection that cannot write."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from memdb.storage.clock import Clock
+from memdb.storage.connection import WorkerConnection, lenient_text
+from memdb.storage.transaction import Transaction
+
+Unit = Callable[[Transaction], Any]
+Outcome = tuple[Any, dict[int, str]]
+
+
+class ReaderPool:
+    """At most `size` reading connections, opened when they are first needed.
+
+    Args:
+        connect: opens a reading connection.
+        size: how many at most.
+        clock: the handle's clock.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[WorkerConnection]], size: int, clock: Clock) -> None:
+        self._connect = connect
+        self._room = size
+        self._clock = clock
+        self._idle: deque[WorkerConnection] = deque()
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._all: list[WorkerConnection] = []
+
+    async def run(self, unit: Unit) -> Outcome:
+        """Run a unit and return its value and the damaged rows it met (record id -> what is wrong).
+
+        A cancelled caller interrupts its statement; the connection goes back to the pool once the thread is done.
+        """
+        connection = await self._acquire()
+        try:
+            outcome = await connection.post(lambda raw: read_snapshot(raw, unit, self._clock))
+        except asyncio.CancelledError:
+            connection.cancel_statement()
+            connection.post(lambda raw: None).add_done_callback(lambda _: self._release(connection))
+            raise
+        except BaseException:
+            self._release(connection)
+            raise
+        self._release(connection)
+        return outcome
+
+    async def _acquire(self) -> WorkerConnection:
+        while not self._idle:
+            if self._room:
+                self._room -= 1
+                try:
+                    connection = await self._connect()
+                except BaseException:
+                    self._room += 1
+                    self._wake()
+                    raise
+                self._all.append(connection)
+                return connection
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._wake()  # our turn had come: pass it on
+                raise
+        return self._idle.pop()  # the one used last has the warmest cache
+
+    def _release(self, connection: WorkerConnection) -> None:
+        self._idle.append(connection)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    async def close(self) -> None:
+        """Close every connection after what it is running."""
+        connections, self._all = self._all, []
+        self._room = 0
+        for connection in connections:
+            await connection.close()
+
+
+def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, alone: bool = False) -> Outcome:
+    """Run a read unit inside one transaction.
+
+    Args:
+        connection: a reading connection; with `alone`, the one connection of an in-memory database, which is made
+            read-only for the while.
+        unit: what to run.
+        clock: the handle's clock.
+    """
+    if alone:
+        connection.execute("PRAGMA query_only = ON")
+    connection.execute("BEGIN")
+    try:
+        snapshot = None if alone else connection.execute("PRAGMA data_version").fetchone()[0]
+        return _run(connection, Transaction(connection, clock, writing=False, snapshot=snapshot), unit)
+    finally:
+        connection.rollback()
+        if alone:
+            connection.execute("PRAGMA query_only = OFF")
+
+
+def _run(connection: sqlite3.Connection, tx: Transaction, unit: Unit) -> Outcome:
+    try:
+        return unit(tx), tx.damaged
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorname", None) is not None:
+            raise
+    # A column's bytes are no UTF-8. Once more, keeping them: the layer sees which row it is and sets it aside.
+    connection.text_factory = lenient_text
+    tx.lenient = True
+    try:
+        return unit(tx), tx.damaged
+    finally:
+        connection.text_factory = str

@@ -1,0 +1,65 @@
+"""The schema as it is now: tables and indexes in SQLAlchemy Core, triggers and views in plain SQL, a file a subject.
+
+How a file got there is told by migrations/; a test holds the two texts against each other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from memdb.storage.schema.base import Sql, metadata
+from memdb.storage.schema.items import ITEM_SQL
+from memdb.storage.schema.pages import PAGE_SQL
+from memdb.storage.schema.quarantine import QUARANTINE_SQL, quarantine
+from memdb.storage.schema.recall import RECALL_SQL, recall
+from memdb.storage.schema.record import record
+from memdb.storage.schema.reference import record_reference
+from memdb.storage.schema.scope import SCOPE_SQL, scope
+from memdb.storage.schema.search import RANK, SEARCH_SQL, TEXT_COLUMNS, TOKENIZER, WEIGHTS
+from memdb.storage.schema.tag import TAG_SQL, record_tag
+from memdb.storage.statement import DIALECT
+
+__all__ = [
+    "RANK",
+    "REVISION",
+    "SCHEMA_VERSION",
+    "SETTINGS",
+    "TEXT_COLUMNS",
+    "TOKENIZER",
+    "WEIGHTS",
+    "metadata",
+    "objects",
+    "quarantine",
+    "recall",
+    "record",
+    "record_reference",
+    "record_tag",
+    "scope",
+]
+
+SCHEMA_VERSION = 1  # PRAGMA user_version of a file of this schema
+REVISION = "0001"  # the migration that leads to it
+
+
+@cache
+def objects() -> tuple[Sql, ...]:
+    """Return every table, index, view and trigger of the schema, in the order in which they can be made."""
+    tables = [Sql("table", table.name, _ddl(CreateTable(table))) for table in metadata.sorted_tables]
+    indexes = [
+        Sql("index", str(index.name), _ddl(CreateIndex(index)))
+        for table in metadata.sorted_tables
+        for index in sorted(table.indexes, key=lambda index: str(index.name))
+    ]
+    return (*tables, *indexes, *SCOPE_SQL, *SEARCH_SQL, *TAG_SQL, *RECALL_SQL, *QUARANTINE_SQL, *ITEM_SQL, *PAGE_SQL)
+
+
+def _ddl(element: CreateTable | CreateIndex) -> str:
+    """Return a statement as a person reads it in .schema: no tabs, no blanks at the ends of lines."""
+    lines = str(element.compile(dialect=DIALECT)).strip().replace("\t", "    ").splitlines()
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# After the objects: what bm25() weighs when a person writes ORDER BY rank in a shell.
+SETTINGS = (f"INSERT INTO record_search (record_search, rank) VALUES ('rank', '{RANK}')",)

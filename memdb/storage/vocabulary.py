@@ -1,0 +1,113 @@
+"""Words as FTS5 sees them, and how many rows hold each.
+
+FTS5 stores "run", not "running", so document frequencies are asked by token. The tokens come from a private in-memory
+FTS5 table with the same tokenizer, read back through fts5vocab('instance').
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memdb.storage.schema import TOKENIZER
+from memdb.storage.transaction import Transaction
+
+MAX_CACHED_WORDS = 50_000
+
+_FREQUENCIES = """
+SELECT vocabulary.term, vocabulary.doc
+  FROM json_each(?) AS wanted CROSS JOIN record_vocabulary AS vocabulary ON vocabulary.term = wanted.value
+"""
+
+
+class Stemmer:
+    """Cuts words into the tokens that the index keeps; thread-safe, one a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache: dict[str, tuple[str, ...]] = {}
+        self._table: sqlite3.Connection | None = None
+
+    def tokens(self, words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return each word's tokens, in order: one for most words, none for what the tokenizer drops."""
+        wanted = set(words)
+        with self._lock:
+            if len(self._cache) + len(wanted) > MAX_CACHED_WORDS:
+                self._cache.clear()
+            missing = [word for word in wanted if word not in self._cache]
+            if missing:
+                self._tokenize(missing)
+            return {word: self._cache.get(word, ()) for word in wanted}
+
+    def _tokenize(self, words: list[str]) -> None:
+        table = self._table = self._table or self._open()
+        self._cache.update(dict.fromkeys(words, ()))
+        table.execute("BEGIN")
+        try:
+            table.execute("INSERT INTO word (rowid, text) SELECT key + 1, value FROM json_each(?)", (json.dumps(words),))
+            for row, token in table.execute("SELECT doc, term FROM token ORDER BY doc, offset"):
+                self._cache[words[row - 1]] += (token,)
+        finally:
+            table.rollback()  # leaves the table empty
+
+    @staticmethod
+    def _open() -> sqlite3.Connection:
+        table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        table.execute(f"CREATE VIRTUAL TABLE word USING fts5(text, tokenize='{TOKENIZER}')")
+        table.execute("CREATE VIRTUAL TABLE token USING fts5vocab(word, instance)")
+        return table
+
+
+STEMMER = Stemmer()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSize:
+    """What FTS5 itself counts with: rows in the index, and tokens in all of them."""
+
+    rows: int
+    tokens: int
+
+
+def index_size(tx: Transaction) -> IndexSize:
+    """Return the size of the index in this snapshot.
+
+    FTS5 keeps it in one record of its own (id 1 of the _data table): the row count and each column's tokens as varints.
+    Counting the rows of `record` would grow with the file.
+    """
+    row = tx.execute("SELECT block FROM record_search_data WHERE id = 1")
+    numbers = list(_varints(row[0][0])) if row else []
+    return IndexSize(numbers[0] if numbers else 0, sum(numbers[1:]))
+
+
+def _varints(block: bytes) -> Iterable[int]:
+    value = length = 0
+    for byte in block:
+        length += 1
+        if length == 9:
+            value, length = (value << 8) | byte, 0
+        else:
+            value = (value << 7) | (byte & 0x7F)
+            if byte & 0x80:
+                continue
+            length = 0
+        yield value
+        value = 0
+
+
+def frequencies(tx: Transaction, tokens: Iterable[str]) -> dict[str, int]:
+    """Return how many rows hold each token, exactly, in this snapshot; a token that none holds is left out.
+
+    A look-up walks the token's posting list (0.1 to 0.3 ms for the commonest words of 100,000 rows), so a reading
+    connection keeps the counts for as long as SQLite says that nobody has written to the file (PRAGMA data_version).
+    """
+    known = tx.kept("frequencies")
+    missing = [token for token in dict.fromkeys(tokens) if token not in known]
+    if missing:
+        found = dict(tx.execute(_FREQUENCIES, (json.dumps(missing),)))
+        for token in missing:
+            known[token] = found.get(token, 0)
+    return {token: known[token] for token in tokens if known[token]}

@@ -1,0 +1,1 @@
+"""Pure functions on text: no clock, no I/O, no storage."""
