@@ -15,7 +15,6 @@ MAX_LIMIT = 10_000  # rows of one answer
 MAX_BULK = 100_000  # records of one call
 
 
-
 def check_limit(limit: object, name: str = "limit") -> int:
     """Return `limit` if it is a whole number from 0 to MAX_LIMIT.
 

@@ -124,9 +124,7 @@ class MemoryStore(Layer[Mode]):
         Returns:
             Best first, ties in the order of their first saving; empty when nothing matches.
         """
-        return [
-            ScoredMemory(*hit) for hit in records.search(tx, self._place.within(), query, limit, _item)
-        ]
+        return [ScoredMemory(*hit) for hit in records.search(tx, self._place.within(), query, limit, _item)]
 
     @writes
     def record_recall(self, tx: Transaction, id: str, score: float) -> None:

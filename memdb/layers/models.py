@@ -6,7 +6,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+)
 
 from memdb.errors import InvalidInput
 from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
@@ -81,7 +89,9 @@ def _check_node(node: Any, name: str, depth: int) -> None:
         check_text(node, name)
     elif isinstance(node, int):
         if not -_INT64 <= node < _INT64:
-            raise InvalidInput(f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text")
+            raise InvalidInput(
+                f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text"
+            )
     elif isinstance(node, float):
         if not math.isfinite(node):
             raise InvalidInput(f"{name} holds {node}, which JSON cannot say; leave it out or use null")

@@ -129,7 +129,9 @@ _PURGE = Statement(
 
 def _list(*conditions: ColumnElement[bool]) -> Statement:
     oldest_first = [record.c.created_at, record.c.id]
-    return Statement(select(*_COLUMNS).where(here(), _alive(), *conditions).order_by(*oldest_first).limit(param("limit")))
+    return Statement(
+        select(*_COLUMNS).where(here(), _alive(), *conditions).order_by(*oldest_first).limit(param("limit"))
+    )
 
 
 _PREFIX = (record.c.key >= param("prefix"), record.c.key < param("beyond"))
@@ -291,7 +293,10 @@ def search(
     hits = fulltext.search(tx, parse(check_text(query, "query")), within, check_limit(limit))
     scores = dict(hits)
     rows = by_ids(tx, within.user_id, scores)
-    return [(made, scores[found]) for found, made in _shaped(tx, sorted(rows, key=lambda row: (-scores[row[0]], row[0])), shape)]
+    return [
+        (made, scores[found])
+        for found, made in _shaped(tx, sorted(rows, key=lambda row: (-scores[row[0]], row[0])), shape)
+    ]
 
 
 def by_ids(tx: Transaction, user_id: str, ids: Iterable[int]) -> list[Row]:
@@ -335,5 +340,3 @@ def _beyond(prefix: str) -> str:
         return "\U0010ffff" * (len(prefix) + 1)
     after = ord(kept[-1]) + 1
     return kept[:-1] + chr(0xE000 if 0xD800 <= after < 0xE000 else after)
-
-

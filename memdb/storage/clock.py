@@ -20,7 +20,9 @@ def to_text(moment: datetime) -> str:
         InvalidInput: the time has no zone, so nobody could say when it is.
     """
     if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(f"the time {moment.isoformat()} has no time zone; give one, such as datetime.now(timezone.utc)")
+        raise InvalidInput(
+            f"the time {moment.isoformat()} has no time zone; give one, such as datetime.now(timezone.utc)"
+        )
     try:
         return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except OverflowError:

@@ -297,5 +297,3 @@ def _cost(query: Query, plan: Plan) -> float:
         return ROW_US * selected * share + POSTING_US * (walked + 2 * query.records)
     with_token = POSTING_US * (query.records + selected) + ROW_US * selected * share
     return min(with_token, ROW_US * selected)
-
-

@@ -75,7 +75,10 @@ CHECKS = (
         "{n} tags are not in step with their records",
         f"""SELECT (SELECT count(*) FROM ({_WRONG_TAGS} EXCEPT {_TAG_ROWS}))
                  + (SELECT count(*) FROM ({_TAG_ROWS} EXCEPT {_WRONG_TAGS}))""",
-        ("DELETE FROM record_tag", f"INSERT INTO record_tag (user_id, tag, layer, record_id) SELECT DISTINCT * FROM ({_WRONG_TAGS})"),
+        (
+            "DELETE FROM record_tag",
+            f"INSERT INTO record_tag (user_id, tag, layer, record_id) SELECT DISTINCT * FROM ({_WRONG_TAGS})",
+        ),
     ),
     Check(
         "{n} scopes of records have no number",
@@ -121,7 +124,9 @@ def check(connection: sqlite3.Connection, *, repair: bool, writable: bool) -> Ch
     """
     report = CheckReport()
     damage = [row[0] for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-    report.problems += [f"the file is damaged: {line}; restore a backup, or salvage it with sqlite3 .recover" for line in damage]
+    report.problems += [
+        f"the file is damaged: {line}; restore a backup, or salvage it with sqlite3 .recover" for line in damage
+    ]
     if damage:
         report.ok = False
         return report

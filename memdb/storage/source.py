@@ -71,7 +71,9 @@ def check_access(path: Path, *, read_only: bool, create: bool) -> None:
     if not read_only and not os.access(path, os.W_OK):
         raise StorageError(f"cannot write {path}: permission denied; open it with read_only=True to look into it")
     if not read_only and not os.access(path.parent, os.W_OK):
-        raise StorageError(f"cannot write beside {path}, as its log must be; open it with read_only=True to look into it")
+        raise StorageError(
+            f"cannot write beside {path}, as its log must be; open it with read_only=True to look into it"
+        )
 
 
 def read_mode(path: Path) -> str:

@@ -47,7 +47,9 @@ class Stemmer:
         self._cache.update(dict.fromkeys(words, ()))
         table.execute("BEGIN")
         try:
-            table.execute("INSERT INTO word (rowid, text) SELECT key + 1, value FROM json_each(?)", (json.dumps(words),))
+            table.execute(
+                "INSERT INTO word (rowid, text) SELECT key + 1, value FROM json_each(?)", (json.dumps(words),)
+            )
             for row, token in table.execute("SELECT doc, term FROM token ORDER BY doc, offset"):
                 self._cache[words[row - 1]] += (token,)
         finally:

@@ -32,7 +32,9 @@ def check_text(value: object, name: str, *, max_chars: int | None = None) -> str
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"{name} holds a lone surrogate at position {error.start}; it is not valid text") from None
+            raise InvalidInput(
+                f"{name} holds a lone surrogate at position {error.start}; it is not valid text"
+            ) from None
     if max_chars is None and size > MAX_CONTENT_BYTES:
         raise InvalidInput(f"{name} has {size:,} bytes; at most {MAX_CONTENT_BYTES:,} are kept: store it in parts")
     return value

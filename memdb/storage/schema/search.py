@@ -22,9 +22,8 @@ _COLUMNS = ", ".join((*TEXT_COLUMNS, "scope"))
 
 def _indexed(column: str, row: str = "") -> str:
     dot = f"{row}." if row else ""
-    return (
-        f"CASE WHEN {dot}seg_revision > 0 THEN coalesce({dot}{column}_seg, {dot}{column}) ELSE {dot}{column} END"
-        + ("" if row else f" AS {column}")
+    return f"CASE WHEN {dot}seg_revision > 0 THEN coalesce({dot}{column}_seg, {dot}{column}) ELSE {dot}{column} END" + (
+        "" if row else f" AS {column}"
     )
 
 
@@ -55,7 +54,7 @@ SEARCH_SQL = (
         "record_text",
         f"""
         SELECT record.id,
-               {(',' + chr(10) + ' ' * 15).join(_indexed(column) for column in TEXT_COLUMNS)},
+               {("," + chr(10) + " " * 15).join(_indexed(column) for column in TEXT_COLUMNS)},
                (SELECT tokens FROM scope
                  WHERE (scope.user_id, scope.layer, scope.session_id)
                      = (record.user_id, record.layer, record.session_id)) AS scope
