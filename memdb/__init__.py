@@ -78,7 +78,7 @@ _HOMES = {
     "open": "memdb.database",
 }
 
-__all__ = [  # noqa: RUF022 - sorted, as _HOMES is
+__all__ = [
     "AlreadyExists",
     "Busy",
     "CheckReport",

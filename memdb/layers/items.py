@@ -106,14 +106,6 @@ class MemoryStore(Layer[Mode]):
         return records.remove(tx, self._place, check_key(id))
 
     @reads
-    def list(self, tx: Transaction, filter: MemoryFilter | None = None) -> list[MemoryItem]:
-        """Return items, oldest first by created_at, ties in the order of their first saving."""
-        chosen = MemoryFilter.model_validate(filter or MemoryFilter())
-        limit = None if chosen.limit is None else check_limit(chosen.limit)
-        rows = records.listed(tx, self._place, prefix=chosen.prefix, since=chosen.since, limit=limit)
-        return [*records.shaped(tx, rows, _item)]
-
-    @reads
     def search(self, tx: Transaction, query: str, limit: int = 10) -> list[ScoredMemory]:
         """Return the items that match a query best.
 
@@ -135,6 +127,14 @@ class MemoryStore(Layer[Mode]):
     def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
         """Return how often an item was recalled, or None when it never was or is not there."""
         return recall.recall_stats(tx, self._place, check_key(id))
+
+    @reads
+    def list(self, tx: Transaction, filter: MemoryFilter | None = None) -> list[MemoryItem]:
+        """Return items, oldest first by created_at, ties in the order of their first saving."""
+        chosen = MemoryFilter.model_validate(filter or MemoryFilter())
+        limit = None if chosen.limit is None else check_limit(chosen.limit)
+        rows = records.listed(tx, self._place, prefix=chosen.prefix, since=chosen.since, limit=limit)
+        return [*records.shaped(tx, rows, _item)]
 
     def _row(self, tx: Transaction, item: MemoryItem) -> dict[str, Any]:
         item = MemoryItem.model_validate(item)

@@ -26,9 +26,14 @@ MAX_TAG_CHARS = 200
 MAX_REFERENCES = 1_000
 _INT64 = 2**63
 
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
-class _Speaking(type(BaseModel)):  # type: ignore[misc]
-    """Turns pydantic's error into ours where a model is built; a custom __init__ would halve the speed of validation."""
+
+class _Speaking(ModelMetaclass):
+    """Turns pydantic's error into ours where a model is built (a custom __init__ would halve the speed)."""
 
     if not TYPE_CHECKING:
 
@@ -119,7 +124,7 @@ def normal_tag(tag: object, name: str = "tags") -> str:
 
 
 def normal_tags(tags: list[str]) -> list[str]:
-    """Return tags in their one form, empty ones and repetitions dropped, the first kept: the order says which is best."""
+    """Return tags in their one form, without empty ones and repetitions, in the order given."""
     kept = list(dict.fromkeys(tag for raw in tags if (tag := normal_tag(raw))))
     if len(kept) > MAX_TAGS:
         raise InvalidInput(f"tags has {len(kept)} entries; at most {MAX_TAGS} are kept")

@@ -31,7 +31,7 @@ _BY_TAG = Statement(
 _TITLE_NOCASE = record.c.title.collate("NOCASE")
 _BY_TITLE = Statement(
     select(record.c.id)
-    .where(here(), record.c.title != text("''"), _TITLE_NOCASE >= param("title"), _TITLE_NOCASE < param("beyond"))
+    .where(here(), record.c.title != text("''"), param("title") <= _TITLE_NOCASE, param("beyond") > _TITLE_NOCASE)
     .limit(MOST_A_FIELD)
 )
 

@@ -71,7 +71,7 @@ class Record(NamedTuple):
 
 
 _COLUMNS = [record.c[name] for name in Record._fields]
-_WRITTEN = [name for name in record.c.keys() if name not in ("id", "seg_revision")]
+_WRITTEN = [column.name for column in record.c if column.name not in ("id", "seg_revision")]
 _IDENTITY = ["user_id", "layer", "session_id", "key"]
 
 

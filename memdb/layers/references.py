@@ -59,7 +59,7 @@ def set_references(tx: Transaction, place: Place, targets: Mapping[str, list[str
     named = {key: keys for key, keys in targets.items() if keys or not fresh}
     if not named:
         return
-    ids = dict(tx.all(_IDS_OF, **place.values(keys=json.dumps(list(named)))))
+    ids: dict[str, int] = dict(tx.all(_IDS_OF, **place.values(keys=json.dumps(list(named)))))
     if not fresh:
         tx.run(_FORGET_REFERENCES, ids=json.dumps(list(ids.values())))
     rows = [

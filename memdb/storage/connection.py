@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 
@@ -44,6 +44,13 @@ class WorkerConnection(aiosqlite.Connection):
         super().__init__(connector, iter_chunk_size=64)
         self._thread.daemon = True  # a forgotten close must not hang the interpreter at exit
 
+    @classmethod
+    async def start(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
+        """Start the thread and connect on it."""
+        connection = cls(connector)
+        await connection
+        return connection
+
     def post(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Queue `function(connection)` for the thread and return the future of its result."""
         if not self._running or self._connection is None:
@@ -66,7 +73,7 @@ class Connection(sqlite3.Connection):
     """The driver's connection, with room for what holds as long as the file is not written to."""
 
     kept_for: int | None = None
-    kept: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - replaced, never shared: see Transaction.kept
+    kept: dict[str, dict[str, Any]] = {}
 
 
 def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: float) -> sqlite3.Connection:
@@ -80,9 +87,14 @@ def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: flo
         timeout: SQLite's busy timeout in seconds.
     """
     connection = sqlite3.connect(
-        uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False, cached_statements=STATEMENT_CACHE,
+        uri,
+        uri=True,
+        isolation_level=None,
+        timeout=timeout,
+        check_same_thread=False,
+        cached_statements=STATEMENT_CACHE,
         factory=Connection,
-    )  # fmt: skip
+    )
     try:
         for name, value, _ in pragmas:
             connection.execute(f"PRAGMA {name} = {value}")

@@ -73,7 +73,7 @@ class Engine:
         options = self.options
         try:
             if not options.read_only:
-                opened = await WorkerConnection(self._open_writer)
+                opened = await WorkerConnection.start(self._open_writer)
                 self._writer = Writer(
                     opened, self.lock, self.clock, schema_version=SCHEMA_VERSION, timeout=options.busy_timeout
                 )
@@ -151,7 +151,7 @@ class Engine:
         if self.path is None:
             return await self.maintain(work)
         with translated():
-            connection = await WorkerConnection(
+            connection = await WorkerConnection.start(
                 lambda: connections.connect(self._read_uri, (), timeout=self.options.busy_timeout)
             )
             try:
@@ -200,7 +200,7 @@ class Engine:
 
     async def _open_reader(self) -> WorkerConnection:
         pragmas = (*connections.COMMON_PRAGMAS, *connections.READER_PRAGMAS)
-        return await WorkerConnection(
+        return await WorkerConnection.start(
             lambda: connections.connect(self._read_uri, pragmas, timeout=self.options.busy_timeout)
         )
 

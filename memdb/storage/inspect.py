@@ -82,9 +82,8 @@ CHECKS = (
     ),
     Check(
         "{n} scopes of records have no number",
-        """SELECT count(DISTINCT user_id || char(0) || layer || char(0) || session_id) FROM record
-            WHERE NOT EXISTS (SELECT 1 FROM scope WHERE tokens != ''
-              AND (scope.user_id, scope.layer, scope.session_id) = (record.user_id, record.layer, record.session_id))""",
+        """SELECT count(*) FROM (SELECT user_id, layer, session_id FROM record
+                                 EXCEPT SELECT user_id, layer, session_id FROM scope WHERE tokens != '')""",
         (
             """INSERT INTO scope (user_id, layer, session_id)
                SELECT DISTINCT user_id, '', '' FROM record
@@ -196,7 +195,7 @@ def _check_twins(connection: sqlite3.Connection, report: CheckReport, repair: bo
 
 
 def _check_index(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:
-    """integrity_check does not see an index that has drifted from its records; only this does, and only a writer may."""
+    """integrity_check does not see an index that has drifted from its records; only this does, for a writer."""
     if not writable:
         report.notes.append("the full-text index was not checked: only a handle that may write can")
         return

@@ -64,7 +64,7 @@ class FileLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise Busy(
-                        f"{self._path} was held by another process for {self._timeout:g} s; try again, or find who holds it"
+                        f"another process held {self._path} for {self._timeout:g} s; try again, or find who holds it"
                     ) from None
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _LONGEST_PAUSE)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import bindparam, delete, func, insert, literal_column, select
 
 from memdb.storage.schema import quarantine, record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 
+
+def _named(column: Any) -> tuple[Any, Any]:
+    return literal_column(f"'{column.name}'"), func.hex(column)
+
+
+_RAW = [part for column in record.c if not column.name.endswith("_seg") for part in _named(column)]
 _KEEP = Statement(
     insert(quarantine).from_select(
         ["user_id", "layer", "session_id", "key", "reason", "raw", "quarantined_at"],
@@ -17,14 +25,7 @@ _KEEP = Statement(
             record.c.session_id,
             record.c.key,
             param("reason"),
-            func.json_object(
-                *(
-                    part
-                    for name in record.c.keys()
-                    if not name.endswith("_seg")
-                    for part in (literal_column(f"'{name}'"), func.hex(record.c[name]))
-                )
-            ),
+            func.json_object(*_RAW),
             param("now"),
         ).where(record.c.id == bindparam("id")),
     )

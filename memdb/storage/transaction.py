@@ -54,7 +54,7 @@ class Transaction:
         return self._clock.text()
 
     def kept(self, name: str) -> dict[str, Any]:
-        """Return the dictionary `name` that lives as long as the file is not written to; a new one where that is unsure.
+        """Return the dictionary `name` that lives until the file is written to; a new one where that is unsure.
 
         It may hold MAX_KEPT entries and is emptied beyond.
         """
@@ -79,9 +79,9 @@ class Transaction:
             InvalidInput: the statement would begin or end a transaction; a unit is one already.
         """
         if isinstance(statement, Statement):
-            return self.all(statement, **dict(params))  # type: ignore[arg-type]
+            return self.all(statement, **dict(params))
         if isinstance(statement, Executable):
-            return self.all(Statement(statement), **dict(params))  # type: ignore[arg-type]
+            return self.all(Statement(statement), **dict(params))
         if control := _CONTROL.match(statement):
             raise InvalidInput(f"a unit is one transaction already; leave out {control.group(1).upper()}")
         return self._run(statement, params).fetchall()

@@ -20,7 +20,7 @@ _SNAKE = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b")
 
 
 def name_parts(name: str) -> list[str]:
-    """Return the lower-cased parts of an identifier, in order: StateGraph -> state, graph; parse_html5 -> parse, html, 5."""
+    """Return the lower-cased parts of an identifier, in order: parse_html5 -> parse, html, 5."""
     return [part.lower() for piece in re.split(r"[\W_]+", name) for part in _HUMP.findall(piece)]
 
 

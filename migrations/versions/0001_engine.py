@@ -110,7 +110,10 @@ CREATE INDEX record_by_category ON record (user_id, layer, category) WHERE categ
 CREATE INDEX record_by_time ON record (user_id, layer, session_id, created_at)
 """,
     """
-CREATE INDEX record_expiring ON record (expires_at) WHERE expires_at IS NOT NULL
+CREATE INDEX record_by_title ON record (user_id, layer, title COLLATE "NOCASE") WHERE title != ''
+""",
+    """
+CREATE INDEX record_expiring ON record (user_id, expires_at) WHERE expires_at IS NOT NULL
 """,
     """
 CREATE INDEX record_unsegmented ON record (id) WHERE seg_revision = 0
@@ -123,7 +126,8 @@ CREATE INDEX record_tag_by_record ON record_tag (record_id)
 """,
     """
 CREATE TRIGGER record_scope_bi BEFORE INSERT ON record WHEN NOT EXISTS (
-    SELECT 1 FROM scope WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '') BEGIN
+    SELECT 1 FROM scope
+     WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '') BEGIN
 INSERT INTO scope (user_id, layer, session_id)
   SELECT new.user_id, '', ''
    WHERE NOT EXISTS (SELECT 1 FROM scope WHERE (user_id, layer, session_id) = (new.user_id, '', ''));
@@ -143,7 +147,8 @@ END
 """,
     """
 CREATE TRIGGER record_scope_bu BEFORE UPDATE OF user_id, layer, session_id ON record WHEN NOT EXISTS (
-    SELECT 1 FROM scope WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '') BEGIN
+    SELECT 1 FROM scope
+     WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '') BEGIN
 INSERT INTO scope (user_id, layer, session_id)
   SELECT new.user_id, '', ''
    WHERE NOT EXISTS (SELECT 1 FROM scope WHERE (user_id, layer, session_id) = (new.user_id, '', ''));

@@ -29,6 +29,7 @@ __all__ = [
     "TEXT_COLUMNS",
     "TOKENIZER",
     "WEIGHTS",
+    "Sql",
     "metadata",
     "objects",
     "quarantine",

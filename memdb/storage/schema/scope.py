@@ -41,7 +41,8 @@ _NEW_SCOPE = """
        WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id);
 """
 _UNKNOWN_SCOPE = """WHEN NOT EXISTS (
-    SELECT 1 FROM scope WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '')"""
+    SELECT 1 FROM scope
+     WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND tokens != '')"""
 
 SCOPE_SQL = (
     trigger("record_scope_bi", f"BEFORE INSERT ON record {_UNKNOWN_SCOPE}", _NEW_SCOPE),
