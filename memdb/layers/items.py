@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from pydantic import StrictInt
+
 from memdb.layers import recall, records
 from memdb.layers.arguments import check_bulk, check_key, check_limit, check_score
 from memdb.layers.layer import Layer, Mode, reads, writes
@@ -45,7 +47,7 @@ class MemoryFilter(Model):
 
     prefix: Content | None = None
     since: Instant = None
-    limit: int | None = None
+    limit: StrictInt | None = None
 
 
 class ScoredMemory(NamedTuple):

@@ -20,7 +20,7 @@ class CheckReport:
         ok: whether nothing is wrong (any more, after a repair).
         problems: a sentence for each thing that is wrong.
         repaired: a sentence for each thing that was wrong and has been mended.
-        notes: what could not be looked at.
+        notes: what is worth knowing and no fault: what could not be looked at, what a repair would improve.
     """
 
     ok: bool = True
@@ -191,7 +191,9 @@ def _check_twins(connection: sqlite3.Connection, report: CheckReport, repair: bo
     if wrong:
         if repair:
             refill(connection)
-        _note(report, f"{wrong} records were edited by hand and are indexed as they stand", repaired=repair)
+            report.repaired.append(f"{wrong} records edited by hand were indexed as their scripts need it")
+        else:
+            report.notes.append(f"{wrong} records edited by hand are indexed as they stand: a repair indexes them fully")
 
 
 def _check_index(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:
