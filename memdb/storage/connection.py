@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Self, TypeVar
 
 import aiosqlite
+from aiosqlite.core import _STOP_RUNNING_SENTINEL
 
 from memdb.errors import Busy, Corrupt, InvalidInput, MemdbError, NotAMemdbFile, SerializationError, StorageError
 
@@ -42,7 +45,8 @@ class WorkerConnection(aiosqlite.Connection):
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, iter_chunk_size=64)
-        self._thread.daemon = True  # a forgotten close must not hang the interpreter at exit
+        # A daemon: a forgotten close must not hang the interpreter at exit.
+        self._thread = Thread(target=_work, args=(self._tx,), daemon=True, name="memdb")
 
     @classmethod
     async def start(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
@@ -74,6 +78,36 @@ class Connection(sqlite3.Connection):
 
     kept_for: int | None = None
     kept: dict[str, dict[str, Any]] = {}
+
+
+def _work(queue: SimpleQueue[tuple[asyncio.Future[Any] | None, Callable[[], Any]]]) -> None:
+    """Run what is queued until told to stop, as aiosqlite's own thread does, but outlive a caller's event loop.
+
+    A cancelled open or a loop closed early leaves futures that nobody can settle; aiosqlite's thread dies of them with
+    a traceback.
+    """
+    while True:
+        future, function = queue.get()
+        result, error = None, None
+        try:
+            result = function()
+        except BaseException as raised:
+            error = raised
+        if future is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                future.get_loop().call_soon_threadsafe(_settle, future, result, error)
+        if result is _STOP_RUNNING_SENTINEL:
+            return
+        del future, function, result, error  # an idle thread keeps nothing alive
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: float) -> sqlite3.Connection:

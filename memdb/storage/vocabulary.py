@@ -110,7 +110,7 @@ def frequencies(tx: Transaction, tokens: Iterable[str]) -> dict[str, int]:
     missing = [token for token in dict.fromkeys(tokens) if token not in known]
     if missing:
         rows = tx.execute(_FREQUENCIES, (json.dumps(missing),))
-        found: dict[str, int] = dict(rows)  # type: ignore[arg-type]
+        found: dict[str, int] = dict(rows)
         for token in missing:
             known[token] = found.get(token, 0)
     return {token: known[token] for token in tokens if known[token]}
