@@ -34,7 +34,7 @@ WRITER_PRAGMAS = (
     ("secure_delete", "ON", "forget() promises that freed content is overwritten"),
 )
 READER_PRAGMAS = (
-    ("cache_size", "-8192", "8 MB a reader"),
+    ("cache_size", "-8192", "8 MB a reader: up to four share the memory with the application"),
     ("query_only", "ON", "a read unit that writes is a mistake, and is told so"),
 )
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # per connection, not stored; builds differ in their default
