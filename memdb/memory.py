@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from memdb.layers.items import MemoryStore
-from memdb.layers.knowledge import KnowledgeStore
 from memdb.layers.layer import Inside, Live, Mode
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 
+if TYPE_CHECKING:
+    from memdb.layers.items import MemoryStore
+    from memdb.layers.knowledge import KnowledgeStore
+
 R = TypeVar("R")
 
 
 class Memory(Generic[Mode]):
-    """The memory of one scope. Made by Database.memory(); making one costs nothing.
+    """The memory of one scope. Made by Database.memory(); making one costs nothing, a layer is loaded at its first use.
 
     Args:
         scope: whose memory.
@@ -31,11 +33,15 @@ class Memory(Generic[Mode]):
     @cached_property
     def items(self) -> MemoryStore[Mode]:
         """Key-value items."""
+        from memdb.layers.items import MemoryStore
+
         return MemoryStore(self.scope, self._home)
 
     @cached_property
     def pages(self) -> KnowledgeStore[Mode]:
         """Knowledge pages."""
+        from memdb.layers.knowledge import KnowledgeStore
+
         return KnowledgeStore(self.scope, self._home)
 
     async def atomic(self: Memory[Live], unit: Callable[[Memory[Inside]], R]) -> R:

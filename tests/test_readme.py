@@ -1,0 +1,72 @@
+"""The README cannot lie: its Python runs, and what it names exists and what exists is named."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memdb
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_a_python_block_runs(block, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert not done.stderr
+
+
+def test_the_shell_lines_run_on_the_file_of_the_example(tmp_path):
+    subprocess.run([sys.executable, "-c", BLOCKS[0]], cwd=tmp_path, check=True, capture_output=True)
+    lines = re.findall(r'sqlite3 (?:-box )?agent\.db "(.*?)"', README, flags=re.S)
+    assert len(lines) == 2
+    connection = sqlite3.connect(tmp_path / "agent.db")
+    assert connection.execute(lines[0]).fetchall()
+    assert connection.execute(lines[1].replace("'tea'", "'deploy'")).fetchall() == [("deploy", "How we deploy")]
+    connection.close()
+
+
+def test_every_view_is_named_and_every_named_view_exists(path):
+    connection = sqlite3.connect(path)
+    views = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+    connection.close()
+    assert set(re.findall(r"`(v_\w+)`", README)) == {name for name in views if name.startswith("v_")}
+
+
+def test_every_layer_method_is_named_and_exists():
+    for layer, kind in (("items", memdb.MemoryStore), ("pages", memdb.KnowledgeStore)):
+        named = re.search(rf"`memory\.{layer}`: (.*?) \|", README).group(1)
+        public = {name for name in vars(kind) if not name.startswith("_")}
+        assert set(re.findall(r"`(\w+)`", named)) == public
+
+
+def test_every_command_is_named():
+    named = set(re.findall(r"^memdb (\w+)", README, flags=re.M))
+    done = subprocess.run([sys.executable, "-m", "memdb", "--help"], capture_output=True, text=True, check=True)
+    assert named == {command for command in named if re.search(rf"\b{command}\b", done.stdout)}
+    assert len(named) == 10
+
+
+def test_the_public_names_are_sorted_and_importable():
+    assert list(memdb.__all__) == sorted(memdb.__all__)
+    for name in memdb.__all__:
+        assert getattr(memdb, name).__doc__
+    with pytest.raises(AttributeError):
+        _ = memdb.nonsense
+
+
+def test_importing_memdb_is_light():
+    code = "import memdb, sys; print([m for m in ('sqlalchemy', 'alembic', 'typer', 'tiktoken', 'pydantic') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
