@@ -16,7 +16,8 @@ from memdb.scope import DEFAULT_SESSION, DEFAULT_USER, Scope
 from memdb.storage import inspect, upkeep
 from memdb.storage.clock import Clock, utc_now
 from memdb.storage.connection import SYNCHRONOUS
-from memdb.storage.engine import BUSY_TIMEOUT_S, Engine, Options
+from memdb.storage.engine import Engine
+from memdb.storage.opening import BUSY_TIMEOUT_S, Options
 from memdb.storage.inspect import CheckReport
 from memdb.storage.source import database_path
 from memdb.storage.upkeep import Stats

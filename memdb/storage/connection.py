@@ -50,10 +50,20 @@ class WorkerConnection(aiosqlite.Connection):
 
     @classmethod
     async def start(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
-        """Start the thread and connect on it."""
-        connection = cls(connector)
-        await connection
-        return connection
+        """Start the thread and connect on it. A cancelled caller leaves neither behind."""
+        worker = cls(connector)
+        worker._thread.start()
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        worker._tx.put_nowait((opened, worker._open))
+        try:
+            await opened
+        except BaseException:
+            worker.stop()  # queued behind the opening: it closes what that brings
+            raise
+        return worker
+
+    def _open(self) -> None:
+        self._connection = self._connector()
 
     def post(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Queue `function(connection)` for the thread and return the future of its result."""

@@ -8,41 +8,24 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memdb.errors import Closed, StorageError
-from memdb.storage import connection as connections
+from memdb.errors import Closed, SchemaTooNew, StorageError
+from memdb.storage import opening
 from memdb.storage.clock import Clock
-from memdb.storage.connection import WorkerConnection, translated
+from memdb.storage.connection import WorkerConnection, connect, translated
 from memdb.storage.lock import FileLock
-from memdb.storage.migrate import create_schema, prepare, set_wal
+from memdb.storage.opening import Options
 from memdb.storage.quarantine import set_aside
 from memdb.storage.readers import ReaderPool, read_snapshot
-from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.source import check_access, file_uri, identify, read_mode
+from memdb.storage.source import file_uri, read_mode
 from memdb.storage.transaction import Transaction
-from memdb.storage.writer import Writer
+from memdb.storage.writer import Writer, check_version
 
 R = TypeVar("R")
 log = logging.getLogger("memdb")
-
-BUSY_TIMEOUT_S = 10.0
-WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))  # first releases without the WAL-reset fault, by branch
-_warned_of_old_sqlite = False
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a file is opened. See memdb.open."""
-
-    durability: str = "full"
-    read_only: bool = False
-    create: bool = True
-    migrate: bool = True
-    readers: int = 4
-    busy_timeout: float = BUSY_TIMEOUT_S
 
 
 class Engine:
@@ -65,24 +48,29 @@ class Engine:
         self._readers: ReaderPool | None = None
         self._read_uri = ""
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Open the file, making or migrating it first when that is needed."""
-        warn_of_old_sqlite()
+        opening.warn_of_old_sqlite()
         self._loop = asyncio.get_running_loop()
-        options = self.options
+        path, options = self.path, self.options
+        # Nothing that is started here may refer back to the engine: a dropped handle then ends at once.
         try:
-            if not options.read_only:
-                opened = await WorkerConnection.start(self._open_writer)
-                self._writer = Writer(
-                    opened, self.lock, self.clock, schema_version=SCHEMA_VERSION, timeout=options.busy_timeout
-                )
-            else:
-                await asyncio.get_running_loop().run_in_executor(None, self._check_readable)
-        except (sqlite3.Error, OverflowError) as error:
-            raise connections.translate(error) from error
-        self._read_uri = file_uri(self.path, read_mode(self.path) if options.read_only and self.path else "rw")
-        self._readers = ReaderPool(self._open_reader, options.readers, self.clock)
+            with translated():
+                if options.read_only and path is not None:
+                    await self._loop.run_in_executor(None, opening.check_readable, path, options)
+                else:
+                    connector = partial(opening.open_writer, path, options, self.clock, self.lock)
+                    self._writer = Writer(
+                        await WorkerConnection.start(connector), self.lock, self.clock, timeout=options.busy_timeout
+                    )
+        except Exception:
+            self.lock.close()
+            raise
+        self._read_uri = file_uri(path, read_mode(path) if options.read_only and path else "rw")
+        connector_of_readers = partial(opening.open_reader, self._read_uri, options)
+        self._readers = ReaderPool(partial(WorkerConnection.start, connector_of_readers), options.readers, self.clock)
 
     # -- the two verbs ------------------------------------------------------------------------------------------------
 
@@ -137,6 +125,7 @@ class Engine:
 
         def locked(connection: sqlite3.Connection) -> R:
             with lock.held():
+                check_version(connection)
                 return work(connection)
 
         with translated():
@@ -152,7 +141,7 @@ class Engine:
             return await self.maintain(work)
         with translated():
             connection = await WorkerConnection.start(
-                lambda: connections.connect(self._read_uri, (), timeout=self.options.busy_timeout)
+                partial(connect, self._read_uri, (), timeout=self.options.busy_timeout)
             )
             try:
                 return await connection.post(work)
@@ -160,65 +149,48 @@ class Engine:
                 await connection.close()
 
     async def close(self) -> None:
-        """Finish what is queued and close. The last close of a file also folds the log into it."""
-        if self._closed:
-            return
-        self._closed = True
+        """Finish what is queued and close. The last close of a file also folds the log into it.
+
+        A caller that is cancelled does not stop the closing; calling again waits for it.
+        """
         if self._process != os.getpid():
-            return  # a forked child: the connections are the parent's
-        try:
-            if self._writer is not None:
-                await self._writer.drained()
-            if self._readers is not None:
-                await self._readers.close()
-            if self._writer is not None:
-                await self._writer.connection.post(self._tidy)
-                await self._writer.connection.close()
-        finally:
-            self.lock.close()
+            self._closed = True  # a forked child: the connections are the parent's
+            return
+        if self._loop is not asyncio.get_running_loop():
+            self._abandon()
+            return
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    def _abandon(self) -> None:
+        """Close from another event loop: only when the handle's own loop is over, since nobody can wait for it then."""
+        if self._loop is not None and not self._loop.is_closed():
+            raise Closed("this handle belongs to another event loop that is still there; close it in that loop")
+        self._closed = True
+        workers = [self._writer.connection] if self._writer is not None else []
+        for worker in [*workers, *(self._readers.abandon() if self._readers is not None else [])]:
+            worker.stop()
+
+    async def _close(self) -> None:
+        if self._writer is not None:
+            await self._writer.drained()
+        if self._readers is not None:
+            await self._readers.close()
+        if self._writer is not None:
+            await self._writer.connection.post(self._tidy)
+            await self._writer.connection.close()
+        self.lock.close()
 
     # -- on a worker's thread -----------------------------------------------------------------------------------------
-
-    def _open_writer(self) -> sqlite3.Connection:
-        path, options = self.path, self.options
-        if path is not None:
-            check_access(path, read_only=False, create=options.create)
-        with self.lock.held():
-            if path is not None:
-                prepare(path, self.clock, timeout=options.busy_timeout, migrate=options.migrate)
-            pragmas = (
-                *connections.COMMON_PRAGMAS,
-                *connections.WRITER_PRAGMAS,
-                ("synchronous", connections.SYNCHRONOUS[options.durability], "what a returned write survives"),
-            )
-            connection = connections.connect(file_uri(path, "rw"), pragmas, timeout=options.busy_timeout)
-            if path is None:
-                create_schema(connection)
-            else:
-                set_wal(connection, path)
-            return connection
-
-    async def _open_reader(self) -> WorkerConnection:
-        pragmas = (*connections.COMMON_PRAGMAS, *connections.READER_PRAGMAS)
-        return await WorkerConnection.start(
-            lambda: connections.connect(self._read_uri, pragmas, timeout=self.options.busy_timeout)
-        )
-
-    def _check_readable(self) -> None:
-        assert self.path is not None
-        check_access(self.path, read_only=True, create=False)
-        state = identify(self.path, SCHEMA_VERSION, timeout=self.options.busy_timeout)
-        if state.version != SCHEMA_VERSION:
-            raise StorageError(
-                f"{self.path} has schema {state.version}, this memdb needs {SCHEMA_VERSION}: open it once without"
-                " read_only, or run `memdb migrate`"
-            )
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
         # The last close of a file checkpoints, so it takes a turn like any writer. What is busy or full here is left to
         # the next opening: all that was acknowledged is in the log.
         with suppress(StorageError), self.lock.held():
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error, SchemaTooNew):
+                check_version(connection)
                 connection.execute("PRAGMA analysis_limit = 400")
                 connection.execute("PRAGMA optimize")
             connection.close()
@@ -232,17 +204,3 @@ class Engine:
             raise Closed("this handle was opened before a fork; the child must open its own with memdb.open()")
         if asyncio.get_running_loop() is not self._loop:
             raise Closed("this handle belongs to another event loop; open one in each loop with memdb.open()")
-
-
-def warn_of_old_sqlite() -> None:
-    """Say once in the log when the SQLite library still has the WAL-reset fault."""
-    global _warned_of_old_sqlite
-    version = sqlite3.sqlite_version_info
-    safe = version >= WAL_SAFE[0] or any(version[:2] == first[:2] and version >= first for first in WAL_SAFE[1:])
-    if not safe and not _warned_of_old_sqlite:
-        _warned_of_old_sqlite = True
-        log.warning(
-            "SQLite %s can lose commits when a checkpoint meets a WAL reset (fixed in 3.51.3, 3.50.7, 3.44.6); memdb's"
-            " lock keeps its own processes apart, other programs writing to the file are not",
-            sqlite3.sqlite_version,
-        )

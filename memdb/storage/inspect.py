@@ -193,7 +193,9 @@ def _check_twins(connection: sqlite3.Connection, report: CheckReport, repair: bo
             refill(connection)
             report.repaired.append(f"{wrong} records edited by hand were indexed as their scripts need it")
         else:
-            report.notes.append(f"{wrong} records edited by hand are indexed as they stand: a repair indexes them fully")
+            report.notes.append(
+                f"{wrong} records edited by hand are indexed as they stand: a repair indexes them fully"
+            )
 
 
 def _check_index(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:

@@ -69,6 +69,9 @@ class FileLock:
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    def __del__(self) -> None:
+        self.close()  # of a handle that was dropped, or whose opening was cancelled
+
     def close(self) -> None:
         """Give up the descriptor. The lock file stays: removing it would let two processes hold two locks."""
         if self._descriptor is not None:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from memdb.errors import Closed
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, lenient_text
 from memdb.storage.transaction import Transaction
@@ -32,6 +33,7 @@ class ReaderPool:
         self._idle: deque[WorkerConnection] = deque()
         self._queue: deque[asyncio.Future[None]] = deque()
         self._all: list[WorkerConnection] = []
+        self._closed = False
 
     async def run(self, unit: Unit) -> Outcome:
         """Run a unit and return its value and the damaged rows it met (record id -> what is wrong).
@@ -52,7 +54,9 @@ class ReaderPool:
         return outcome
 
     async def _acquire(self) -> WorkerConnection:
-        while not self._idle:
+        while not self._idle or self._closed:
+            if self._closed:
+                raise Closed("the database was closed before this read was answered; open it again with memdb.open()")
             if self._room:
                 self._room -= 1
                 try:
@@ -85,11 +89,17 @@ class ReaderPool:
                 return
 
     async def close(self) -> None:
-        """Close every connection after what it is running."""
-        connections, self._all = self._all, []
-        self._room = 0
-        for connection in connections:
+        """Close every connection after what it is running; reads that still wait for one are told."""
+        for connection in self.abandon():
             await connection.close()
+
+    def abandon(self) -> list[WorkerConnection]:
+        """Take no more reads and return the connections, for the caller to close."""
+        self._closed = True
+        connections, self._all = self._all, []
+        while self._queue:
+            self._wake()
+        return connections
 
 
 def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, alone: bool = False) -> Outcome:

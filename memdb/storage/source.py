@@ -13,7 +13,6 @@ from memdb.storage.connection import connect, translated
 
 APPLICATION_ID = 0x6D656D64  # "memd", in the file's header at offset 68
 MEMORY = ":memory:"
-_HEADER = b"SQLite format 3\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +95,20 @@ def identify(path: Path | None, known_version: int, *, timeout: float) -> FileSt
     """
     if path is None or not path.exists() or path.stat().st_size == 0:
         return FileState(0)
-    with path.open("rb") as file:
-        if file.read(len(_HEADER)) != _HEADER:
-            raise NotAMemdbFile(f"{path} is not a SQLite file; it was not changed: give another path")
-    with translated():
-        connection = connect(file_uri(path, read_mode(path)), (), timeout=timeout)
-        try:
-            connection.execute("BEGIN")
-            return _inspect(connection, path, known_version)
-        finally:
-            connection.close()
+    # By SQLite alone, never by open(): when a process closes any descriptor of a file, POSIX drops all its locks on it,
+    # and another handle's acknowledged writes would go into a log that somebody else unlinks.
+    try:
+        with translated():
+            connection = connect(file_uri(path, read_mode(path)), (), timeout=timeout)
+            try:
+                connection.execute("BEGIN")
+                return _inspect(connection, path, known_version)
+            finally:
+                connection.close()
+    except NotAMemdbFile as error:
+        if error.__cause__ is None:
+            raise
+        raise NotAMemdbFile(f"{path} is not a SQLite file; it was not changed: give another path") from error.__cause__
 
 
 def _inspect(connection: sqlite3.Connection, path: Path, known_version: int) -> FileState:

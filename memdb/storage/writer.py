@@ -18,6 +18,7 @@ from memdb.errors import Busy, InvalidInput, SchemaTooNew, StorageError
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, translate
 from memdb.storage.lock import FileLock
+from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.transaction import Transaction
 
 Unit = Callable[[Transaction], Any]
@@ -43,17 +44,13 @@ class Writer:
         connection: the writing connection.
         lock: the file's advisory lock.
         clock: the handle's clock.
-        schema_version: the user_version that the file must have at every transaction.
         timeout: how long to try to begin a transaction, in seconds.
     """
 
-    def __init__(
-        self, connection: WorkerConnection, lock: FileLock, clock: Clock, *, schema_version: int, timeout: float
-    ) -> None:
+    def __init__(self, connection: WorkerConnection, lock: FileLock, clock: Clock, *, timeout: float) -> None:
         self.connection = connection
         self._lock = lock
         self._clock = clock
-        self._schema_version = schema_version
         self._timeout = timeout
         self._waiting: list[Job] = []
         self._busy = False
@@ -176,13 +173,11 @@ class Writer:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         begin_immediate(connection, self._timeout)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != self._schema_version:
+        try:
+            check_version(connection)
+        except BaseException:
             connection.rollback()
-            raise SchemaTooNew(
-                f"the file was migrated to schema {version} while this process, which knows {self._schema_version}, had"
-                " it open; nothing was written: restart it with the newer memdb"
-            )
+            raise
 
 
 def _ours(error: BaseException) -> BaseException:
@@ -190,6 +185,20 @@ def _ours(error: BaseException) -> BaseException:
     if ours is not error:
         ours.__cause__ = error
     return ours
+
+
+def check_version(connection: sqlite3.Connection) -> None:
+    """Refuse to write into a file that a newer memdb has migrated since it was opened.
+
+    Raises:
+        SchemaTooNew: its user_version is not the one that this code knows.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"the file was migrated to schema {version} while this process, which knows {SCHEMA_VERSION}, had it open;"
+            " nothing was written: restart it with the newer memdb"
+        )
 
 
 def begin_immediate(connection: sqlite3.Connection, timeout: float) -> None:

@@ -103,7 +103,7 @@ def later_version(tmp_path, monkeypatch):
         shutil.copytree(migrate.migrations_folder(), folder, ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "versions" / "0002_mood.py").write_text(NEXT.format(fault=fault))
         monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
-        for module in (migrate, sys.modules["memdb.storage.engine"]):
+        for module in (migrate, sys.modules["memdb.storage.opening"], sys.modules["memdb.storage.writer"]):
             monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
 
     return build
