@@ -117,7 +117,7 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
     if error is None:
         future.set_result(result)
     else:
-        future.set_exception(error)
+        future.set_exception(translate(error))
 
 
 def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: float) -> sqlite3.Connection:
@@ -179,11 +179,22 @@ _BY_CODE: tuple[tuple[str, type[MemdbError], str], ...] = (
 
 
 def translate(error: BaseException) -> BaseException:
-    """Return the memdb error that stands for an error of the driver; any other error as it is."""
-    if isinstance(error, OverflowError):
-        return InvalidInput(f"an integer does not fit in 64 bits ({error})")
-    if not isinstance(error, sqlite3.Error):
+    """Return the error that a caller is given for one raised on a worker's thread.
+
+    An error of the driver becomes one of ours; what asyncio takes for its own signals is wrapped; all else stays as it
+    is.
+    """
+    if isinstance(error, StopIteration | asyncio.CancelledError):
+        ours: BaseException = RuntimeError(f"the unit raised {type(error).__name__}")
+    elif isinstance(error, sqlite3.Error):
+        ours = _of_driver(error)
+    else:
         return error
+    ours.__cause__ = error
+    return ours
+
+
+def _of_driver(error: sqlite3.Error) -> MemdbError:
     name = getattr(error, "sqlite_errorname", None)
     for code, kind, advice in _BY_CODE:
         if name is not None and name.startswith(code):
@@ -200,5 +211,5 @@ def translated() -> Iterator[None]:
     """Turn a driver's error raised in the block into ours."""
     try:
         yield
-    except (sqlite3.Error, OverflowError) as error:
+    except sqlite3.Error as error:
         raise translate(error) from error

@@ -11,7 +11,7 @@ from typing import Any
 from memdb.errors import Closed
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, lenient_text
-from memdb.storage.transaction import Transaction
+from memdb.storage.transaction import Transaction, run_unit
 
 Unit = Callable[[Transaction], Any]
 Outcome = tuple[Any, dict[int, str]]
@@ -116,23 +116,24 @@ def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, a
     connection.execute("BEGIN")
     try:
         snapshot = None if alone else connection.execute("PRAGMA data_version").fetchone()[0]
-        return _run(connection, Transaction(connection, clock, writing=False, snapshot=snapshot), unit)
+        tx = Transaction(connection, clock, writing=False, snapshot=snapshot)
+        try:
+            return run_unit(unit, tx), tx.damaged
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", None) is not None:
+                raise
+        return _run_lenient(connection, unit, Transaction(connection, clock, writing=False, snapshot=snapshot))
     finally:
         connection.rollback()
         if alone:
             connection.execute("PRAGMA query_only = OFF")
 
 
-def _run(connection: sqlite3.Connection, tx: Transaction, unit: Unit) -> Outcome:
-    try:
-        return unit(tx), tx.damaged
-    except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorname", None) is not None:
-            raise
-    # A column's bytes are no UTF-8. Once more, keeping them: the layer sees which row it is and sets it aside.
+def _run_lenient(connection: sqlite3.Connection, unit: Unit, tx: Transaction) -> Outcome:
+    """Run a unit once more after a column whose bytes are no UTF-8: kept as surrogates, they tell the layer the row."""
     connection.text_factory = lenient_text
     tx.lenient = True
     try:
-        return unit(tx), tx.damaged
+        return run_unit(unit, tx), tx.damaged
     finally:
         connection.text_factory = str

@@ -34,9 +34,10 @@ class Statement:
 
     @cached_property
     def _compiled(self) -> tuple[str, dict[str, Any]]:
-        compiled = self._expression.compile(dialect=DIALECT)  # type: ignore[attr-defined]
-        constants = {name: value for name, value in compiled.params.items() if value is not None}
-        return str(compiled), constants
+        options = {"render_postcompile": True}  # IN (...) with the values of the expression
+        compiled = self._expression.compile(dialect=DIALECT, compile_kwargs=options)  # type: ignore[attr-defined]
+        open_names = {name for name, bind in compiled.binds.items() if bind.required}
+        return str(compiled), {name: value for name, value in compiled.params.items() if name not in open_names}
 
     @property
     def sql(self) -> str:
@@ -51,7 +52,7 @@ class Statement:
 
 def param(name: str) -> BindParameter[Any]:
     """Return a parameter that each call fills, typed as text so that no conversion stands in between."""
-    return bindparam(name, type_=Text(), required=False)
+    return bindparam(name, type_=Text())
 
 
 def each(name: str) -> TableValuedAlias:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.sql.base import Executable
 
-from memdb.errors import InvalidInput
+from memdb.errors import Closed, InvalidInput, StorageError
 from memdb.storage.connection import Connection
 from memdb.storage.statement import Statement
 
@@ -22,8 +23,30 @@ Params = Mapping[str, Any] | Sequence[Any]
 
 MAX_KEPT = 50_000
 _CONTROL = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTACH|DETACH|VACUUM)\b", re.I | re.S
+    r"(?:[\s;\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
+    r"(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTACH|DETACH|VACUUM|PRAGMA\s+query_only)\b",
+    re.I | re.S,
 )
+_LAZY = (CoroutineType, GeneratorType, AsyncGeneratorType)
+
+
+def run_unit(unit: Callable[[Transaction], Any], tx: Transaction) -> Any:
+    """Run a unit and return its value; its transaction is of no use afterwards.
+
+    Raises:
+        InvalidInput: the unit is a coroutine or a generator, which would run outside its transaction.
+    """
+    try:
+        value = unit(tx)
+        if isinstance(value, _LAZY):
+            if not isinstance(value, AsyncGeneratorType):
+                value.close()
+            raise InvalidInput(
+                "a unit must be a plain function: it runs inside a transaction, so it cannot await or yield"
+            )
+        return value
+    finally:
+        tx.end()
 
 
 class Transaction:
@@ -40,8 +63,7 @@ class Transaction:
     def __init__(
         self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, snapshot: int | None = None
     ) -> None:
-        self._run = connection.execute
-        self._connection = connection
+        self._connection: sqlite3.Connection | None = connection
         self.writing = writing
         self._snapshot = snapshot
         self._clock = clock
@@ -52,6 +74,25 @@ class Transaction:
     def now(self) -> str:
         """The time of this unit in the stored text form, the same for all it writes."""
         return self._clock.text()
+
+    def end(self) -> None:
+        """Take the connection away: what keeps this object beyond its unit must not reach a stranger's transaction."""
+        self._connection = None
+
+    def _run(self, sql: str, params: Params) -> sqlite3.Cursor:
+        connection = self._connection
+        if connection is None:
+            raise Closed("this transaction is over: use it only inside the unit it was given to")
+        if not connection.in_transaction:  # INSERT OR ROLLBACK, a full disk: alone, a statement would commit by itself
+            raise StorageError("the unit's transaction was rolled back while it ran; nothing of it is stored")
+        try:
+            return connection.execute(sql, params)
+        except OverflowError as error:
+            raise InvalidInput(f"an integer does not fit in 64 bits ({error})") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"a text holds a lone surrogate at position {error.start}; it is not valid text"
+            ) from error
 
     def kept(self, name: str) -> dict[str, Any]:
         """Return the dictionary `name` that lives until the file is written to; a new one where that is unsure.
@@ -78,13 +119,14 @@ class Transaction:
         Raises:
             InvalidInput: the statement would begin or end a transaction; a unit is one already.
         """
-        if isinstance(statement, Statement):
-            return self.all(statement, **dict(params))
         if isinstance(statement, Executable):
-            return self.all(Statement(statement), **dict(params))
-        if control := _CONTROL.match(statement):
+            statement = Statement(statement)
+        sql = statement.sql if isinstance(statement, Statement) else statement
+        if control := _CONTROL.match(sql):
             raise InvalidInput(f"a unit is one transaction already; leave out {control.group(1).upper()}")
-        return self._run(statement, params).fetchall()
+        if isinstance(statement, Statement):
+            params = statement.bind(dict(params))
+        return self._run(sql, params).fetchall()
 
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         """Run a statement of the library and return all its rows."""

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from memdb.errors import Busy, InvalidInput, SchemaTooNew, StorageError
+from memdb.errors import Busy, SchemaTooNew, StorageError
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, translate
 from memdb.storage.lock import FileLock
 from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.transaction import Transaction
+from memdb.storage.transaction import Transaction, run_unit
 
 Unit = Callable[[Transaction], Any]
 
@@ -98,7 +98,7 @@ class Writer:
             if error is None:
                 job.future.set_result(job.value)
             else:
-                job.future.set_exception(_ours(error))
+                job.future.set_exception(translate(error))
         # The callers just woken submit again in this turn of the loop; the next batch takes them along.
         asyncio.get_running_loop().call_soon(self._dispatch)
 
@@ -162,10 +162,7 @@ class Writer:
     def _run(self, connection: sqlite3.Connection, job: Job) -> None:
         job.value, job.error = None, None
         try:
-            job.value = job.unit(Transaction(connection, self._clock, writing=True))
-            if asyncio.iscoroutine(job.value):
-                job.value.close()
-                raise InvalidInput("a unit must be a plain function: it runs inside a transaction and cannot await")
+            job.value = run_unit(job.unit, Transaction(connection, self._clock, writing=True))
             if not connection.in_transaction:
                 raise StorageError("the unit's transaction was lost while it ran; nothing of it was stored: try again")
         except BaseException as error:
@@ -178,13 +175,6 @@ class Writer:
         except BaseException:
             connection.rollback()
             raise
-
-
-def _ours(error: BaseException) -> BaseException:
-    ours = translate(error)
-    if ours is not error:
-        ours.__cause__ = error
-    return ours
 
 
 def check_version(connection: sqlite3.Connection) -> None:

@@ -157,7 +157,9 @@ def test_a_fresh_file_needs_no_alembic(tmp_path):
         "asyncio.run(main())\n"
         "print(sorted(m for m in ('alembic', 'typer', 'rich', 'tiktoken') if m in sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.db")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x.db")], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 

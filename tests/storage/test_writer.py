@@ -38,9 +38,7 @@ async def test_waiting_units_share_a_transaction(db):
 
 
 async def test_a_failing_unit_costs_nobody_else_anything(db):
-    outcomes = await asyncio.gather(
-        *(insert(db, f"k{n}", fail=n % 7 == 3) for n in range(100)), return_exceptions=True
-    )
+    outcomes = await asyncio.gather(*(insert(db, f"k{n}", fail=n % 7 == 3) for n in range(100)), return_exceptions=True)
     failed = {f"k{n}" for n in range(100) if n % 7 == 3}
     assert {str(o).split()[1] for o in outcomes if isinstance(o, RuntimeError)} == failed
     assert set(await db.read(keys)) == {f"k{n}" for n in range(100)} - failed
