@@ -17,8 +17,8 @@ from memdb.storage import inspect, upkeep
 from memdb.storage.clock import Clock, utc_now
 from memdb.storage.connection import SYNCHRONOUS
 from memdb.storage.engine import Engine
-from memdb.storage.opening import BUSY_TIMEOUT_S, Options
 from memdb.storage.inspect import CheckReport
+from memdb.storage.opening import BUSY_TIMEOUT_S, Options
 from memdb.storage.source import database_path
 from memdb.storage.upkeep import Stats
 from memdb.text.check import check_id
@@ -55,13 +55,15 @@ def open(
     Raises:
         InvalidInput: an option or the path is not what it must be. What concerns the file itself is raised on opening.
     """
-    if durability not in SYNCHRONOUS:
+    if not isinstance(durability, str) or durability not in SYNCHRONOUS:
         raise InvalidInput(f"durability must be 'full' or 'normal', not {durability!r}")
     if isinstance(readers, bool) or not isinstance(readers, int) or not 1 <= readers <= MAX_READERS:
         raise InvalidInput(f"readers must be a whole number from 1 to {MAX_READERS}, not {readers!r}")
     if not isinstance(busy_timeout, int | float) or not 0 <= busy_timeout <= 3600:
         raise InvalidInput(f"busy_timeout must be 0 to 3600 seconds, not {busy_timeout!r}")
-    if os.fspath(path) == ":memory:" and read_only:
+    if not callable(clock):
+        raise InvalidInput(f"clock must be a function that returns an aware datetime, not {clock!r}")
+    if path == ":memory:" and read_only:
         raise InvalidInput("':memory:' is empty and only its own handle can fill it; open it without read_only")
     options = Options(durability, read_only, create, migrate, readers, float(busy_timeout))
     return Database(path, options, Clock(clock))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -51,6 +51,6 @@ def check_score(score: object, name: str = "score") -> float:
     Raises:
         InvalidInput: it is not.
     """
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise InvalidInput(f"{name} must be a finite number, not {score!r}")
-    return float(score)
+    if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= sys.float_info.max:
+        return float(score)
+    raise InvalidInput(f"{name} must be a finite number, not {str(score)[:40]}")

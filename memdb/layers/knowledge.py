@@ -12,7 +12,7 @@ from memdb.errors import NotFound
 from memdb.layers import records, references
 from memdb.layers.arguments import check_bulk, check_key, check_limit
 from memdb.layers.layer import Layer, Mode, reads, writes
-from memdb.layers.models import Content, Id, Instant, Model, References, Tags, Title
+from memdb.layers.models import Content, Id, Instant, Keywords, Model, References, Tags, Title
 from memdb.layers.page_lookup import find_pages
 from memdb.layers.records import Place, Record, here
 from memdb.storage.schema import record
@@ -47,7 +47,7 @@ class KnowledgePage(Model):
     tags: Tags = []
     references: References = []
     category: Id = DEFAULT_CATEGORY
-    keywords: list[Title] = []
+    keywords: Keywords = []
     created_at: Instant = None
     updated_at: Instant = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 
 from memdb.errors import InvalidInput
+from memdb.storage.clock import to_text
 from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
 
 MAX_METADATA_BYTES = 1024 * 1024
@@ -131,15 +133,15 @@ def normal_tags(tags: list[str]) -> list[str]:
     return kept
 
 
-def _id(value: str) -> str:
+def _id(value: object) -> str:
     return check_id(value, "the id")
 
 
-def _title(value: str) -> str:
+def _title(value: object) -> str:
     return check_text(value, "the text", max_chars=MAX_TITLE_CHARS)
 
 
-def _content(value: str) -> str:
+def _content(value: object) -> str:
     return check_text(value, "the text")
 
 
@@ -153,28 +155,33 @@ def _references(value: list[str]) -> list[str]:
     return list(dict.fromkeys(value))
 
 
-def _text_first(check: Any) -> Any:
-    """Check text before pydantic does: its own message for a lone surrogate names no position."""
-
-    def before(value: Any) -> Any:
-        return check(value) if isinstance(value, str) else value
-
-    return before
+def _instant(value: datetime) -> datetime:
+    to_text(value)
+    return value
 
 
-Id = Annotated[str, BeforeValidator(_text_first(_id))]
-Title = Annotated[str, BeforeValidator(_text_first(_title))]
-Content = Annotated[str, BeforeValidator(_text_first(_content))]
+def _words(value: list[str]) -> list[str]:
+    if len(value) > MAX_TAGS:
+        raise InvalidInput(f"keywords has {len(value):,} entries; at most {MAX_TAGS} are kept")
+    return value
+
+
+# Checked before pydantic does: it would take bytes for text, and its message for a lone surrogate names no position.
+Id = Annotated[str, BeforeValidator(_id)]
+Title = Annotated[str, BeforeValidator(_title)]
+Content = Annotated[str, BeforeValidator(_content)]
 Json = Annotated[Any, AfterValidator(_json)]
 Tags = Annotated[list[Title], AfterValidator(normal_tags)]
 References = Annotated[list[Id], AfterValidator(_references)]
-Instant = AwareDatetime | None
+Keywords = Annotated[list[Title], AfterValidator(_words)]
+Instant = Annotated[AwareDatetime, AfterValidator(_instant)] | None
 
 __all__ = [
     "Content",
     "Id",
     "Instant",
     "Json",
+    "Keywords",
     "Model",
     "References",
     "Tags",

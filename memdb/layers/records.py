@@ -333,10 +333,10 @@ def _parts(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield rows[at : at + BULK_ROWS]
 
 
-def _beyond(prefix: str) -> str:
-    """Return the least text above all that begin with `prefix`, as SQLite compares (by code point)."""
+def _beyond(prefix: str) -> str | bytes:
+    """Return the least value above all texts that begin with `prefix`, as SQLite compares (by code point)."""
     kept = prefix.rstrip("\U0010ffff")
     if not kept:
-        return "\U0010ffff" * (len(prefix) + 1)
+        return b"\xff"  # any BLOB is above any text
     after = ord(kept[-1]) + 1
     return kept[:-1] + chr(0xE000 if 0xD800 <= after < 0xE000 else after)

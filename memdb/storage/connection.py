@@ -174,7 +174,7 @@ _BY_CODE: tuple[tuple[str, type[MemdbError], str], ...] = (
     ("SQLITE_CONSTRAINT", InvalidInput, "the row breaks a rule of its table"),
     ("SQLITE_MISMATCH", InvalidInput, "a value has the wrong type for its column"),
     ("SQLITE_RANGE", InvalidInput, "a parameter is missing or one too many"),
-    ("SQLITE_ERROR", InvalidInput, "SQLite refused the statement"),
+    ("SQLITE_ERROR", Corrupt, "the tables or the index are not as memdb made them: run check(repair=True)"),
 )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from memdb.storage.schema import RANK, TEXT_COLUMNS
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER, IndexSize, frequencies, index_size
-from memdb.text.query import MAX_TERMS, Term
+from memdb.text.query import MAX_TERMS, Term, limited
 
 K1_PLUS_1 = 2.2  # FTS5's bm25 has k1 = 1.2: no term adds more than idf * (k1 + 1) to a score
 LEAST_IDF = 1e-6  # what FTS5 gives a term that is in half the rows or more
@@ -158,20 +158,20 @@ def matching(tx: Transaction, term: Term, within: Within, *, column: str, first:
     Returns:
         Record ids, ascending.
     """
-    token, _ = tx.execute(_SCOPE, _scope_values(within))[0]
+    token, _ = tx.rows(_SCOPE, _scope_values(within))[0]
     if token is None:
         return []
     start = "^ " if first else ""
     forms = dict.fromkeys((Term(term.text, term.phrase), term))
     words = " OR ".join(f"{column} : {start}{form.match()}" for form in forms)
     match = f'scope : "{token}" AND ({words})'
-    rows = tx.execute(_MATCHING, {**_values(within), "now": tx.now, "match": match, "limit": limit})
+    rows = tx.rows(_MATCHING, {**_values(within), "now": tx.now, "match": match, "limit": limit})
     return [record_id for (record_id,) in rows]
 
 
 def _understand(tx: Transaction, terms: Counter[Term], within: Within) -> Query | None:
     """Return the query with its counts, or None when nothing can match."""
-    token, records = tx.execute(_SCOPE, _scope_values(within))[0]
+    token, records = tx.rows(_SCOPE, _scope_values(within))[0]
     if token is None or not records:
         return None
     tokens = STEMMER.tokens(word for term in terms for word in term.text.split())
@@ -191,7 +191,7 @@ def _understand(tx: Transaction, terms: Counter[Term], within: Within) -> Query 
     kept = sorted(rows_with, key=lambda term: rows_with[term])[:MAX_TERMS]
     if not kept:
         return None
-    return Query({term: terms[term] for term in kept}, rows_with, frozenset(exact), size, token, records)
+    return Query(limited({term: terms[term] for term in kept}), rows_with, frozenset(exact), size, token, records)
 
 
 def _plan(query: Query, *, prune: bool | None) -> Plan:
@@ -241,7 +241,7 @@ def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) 
     share = 1.0 if scoped else query.records / max(query.size.rows, 1)
     fetch = math.ceil(limit / max(share, 0.001))
     while True:
-        rows = tx.execute(_RANKED, {**values, "fetch": fetch})
+        rows = tx.rows(_RANKED, {**values, "fetch": fetch})
         found = sorted(((row[0], row[1]) for row in rows if row[2]), key=lambda hit: (-hit[1], hit[0]))
         if len(found) >= limit or len(rows) < fetch:
             return found[:limit]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memdb.errors import Busy
+from memdb.errors import Busy, StorageError
 
 try:
     import fcntl
@@ -47,8 +47,11 @@ class FileLock:
         if self._path is None or fcntl is None:
             yield
             return
-        if self._descriptor is None:
-            self._descriptor = os.open(f"{self._path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if self._descriptor is None:  # for reading is enough, and is granted beside another user's file too
+            try:
+                self._descriptor = os.open(f"{self._path}-lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise StorageError(f"cannot open the lock file {self._path}-lock: {error.strerror}") from error
         self._acquire(self._descriptor)
         try:
             yield

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from memdb.errors import InvalidInput, MissingFile, NotAMemdbFile, SchemaTooNew, StorageError
+from memdb.errors import Corrupt, InvalidInput, MemdbError, MissingFile, NotAMemdbFile, SchemaTooNew, StorageError
 from memdb.storage.connection import connect, translated
 
 APPLICATION_ID = 0x6D656D64  # "memd", in the file's header at offset 68
 MEMORY = ":memory:"
+LEAST_FILE_BYTES = 512  # one page of the smallest kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +33,36 @@ def database_path(path: str | os.PathLike[str]) -> Path | None:
         InvalidInput: the path is empty or names a folder.
         MissingFile: its folder does not exist.
     """
-    text = os.fspath(path)
-    if text == MEMORY:
+    if path == MEMORY:
         return None
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     if not isinstance(text, str) or not text or "\x00" in text:
-        raise InvalidInput(f"the database path must be a file path or {MEMORY!r}, not {text!r}")
+        raise InvalidInput(f"the database path must be a file path or {MEMORY!r}, not {path!r}")
     absolute = Path(text).absolute()
-    if absolute.is_dir():
-        raise InvalidInput(f"{absolute} is a folder; name a file in it, such as {absolute / 'agent.db'}")
-    if not absolute.parent.is_dir():
-        raise MissingFile(f"cannot open {absolute}: the folder {absolute.parent} does not exist; make it first")
+    with _told(absolute):
+        if absolute.is_dir():
+            raise InvalidInput(f"{absolute} is a folder; name a file in it, such as {absolute / 'agent.db'}")
+        if not absolute.parent.is_dir():
+            raise MissingFile(f"cannot open {absolute}: the folder {absolute.parent} does not exist; make it first")
     return absolute
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal in the block into a sentence."""
+    try:
+        yield
+    except MemdbError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
 
 
 def file_uri(path: Path | None, mode: str) -> str:
     """Return the SQLite URI of a file ("rw", "rwc", "ro" or "immutable"), or of a private in-memory database."""
     if path is None:
         return "file::memory:"
-    return f"file:{quote(str(path))}?" + ("mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}")
+    return f"file:{quote(os.fsencode(path))}?" + ("mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}")
 
 
 def check_access(path: Path, *, read_only: bool, create: bool) -> None:
@@ -57,7 +72,9 @@ def check_access(path: Path, *, read_only: bool, create: bool) -> None:
         MissingFile: there is no file and none is to be made.
         StorageError: the file or its folder may not be read or written.
     """
-    if not path.exists():
+    with _told(path):
+        there = path.exists()
+    if not there:
         if read_only or not create:
             raise MissingFile(f"there is no file {path}; open it without read_only or create=False, or check the path")
         if not os.access(path.parent, os.W_OK):
@@ -93,8 +110,10 @@ def identify(path: Path | None, known_version: int, *, timeout: float) -> FileSt
         NotAMemdbFile: it is not SQLite, or belongs to another program.
         SchemaTooNew: a newer memdb wrote it.
     """
-    if path is None or not path.exists() or path.stat().st_size == 0:
+    if path is None or not path.exists() or not (size := path.stat().st_size):
         return FileState(0)
+    if size < LEAST_FILE_BYTES:  # SQLite takes such a file for an empty one, and would write over it
+        raise NotAMemdbFile(f"{path} is not a SQLite file; it was not changed: give another path")
     # By SQLite alone, never by open(): when a process closes any descriptor of a file, POSIX drops all its locks on it,
     # and another handle's acknowledged writes would go into a log that somebody else unlinks.
     try:
@@ -119,6 +138,8 @@ def _inspect(connection: sqlite3.Connection, path: Path, known_version: int) -> 
         if tables or application or version:
             raise NotAMemdbFile(f"{path} is a SQLite file of another program; it was not changed: give another path")
         return FileState(0)
+    if version < 1:
+        raise Corrupt(f"{path} is marked as memdb's but has no schema version; restore a backup")
     if version > known_version:
         raise SchemaTooNew(
             f"{path} has schema {version}, this memdb knows {known_version}; it was not changed: install a newer memdb"

@@ -126,6 +126,15 @@ class Transaction:
             raise InvalidInput(f"a unit is one transaction already; leave out {control.group(1).upper()}")
         if isinstance(statement, Statement):
             params = statement.bind(dict(params))
+        try:
+            return self._run(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR":  # of your statement, not of the file
+                raise InvalidInput(f"SQLite refused the statement: {error}") from error
+            raise
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        """Run SQL text of the library and return all its rows."""
         return self._run(sql, params).fetchall()
 
     def all(self, statement: Statement, **params: Any) -> list[Row]:

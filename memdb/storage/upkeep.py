@@ -76,17 +76,17 @@ _FORGET = (
 
 def stats(tx: Transaction) -> Stats:
     """Return what the file holds, from the counters that the triggers keep: no work that grows with the file."""
-    layers = [LayerStats(*row) for row in tx.execute(_LAYERS)]
-    size, free = tx.execute(_PAGES)[0]
-    return Stats(layers, size, free, tx.execute("SELECT count(*) FROM quarantine")[0][0])
+    layers = [LayerStats(*row) for row in tx.rows(_LAYERS)]
+    size, free = tx.rows(_PAGES)[0]
+    return Stats(layers, size, free, tx.rows("SELECT count(*) FROM quarantine")[0][0])
 
 
 def forget(tx: Transaction, user_id: str) -> dict[str, int]:
     """Delete every row of a user, in every layer, index, statistic and the quarantine; return the counts by layer."""
     counts = {row.layer: row.records for row in stats(tx).layers if row.user_id == user_id}
-    aside = tx.execute("SELECT count(*) FROM quarantine WHERE user_id = ?", (user_id,))[0][0]
+    aside = tx.rows("SELECT count(*) FROM quarantine WHERE user_id = ?", (user_id,))[0][0]
     for statement in _FORGET:
-        tx.execute(statement, (user_id,))
+        tx.rows(statement, (user_id,))
     return counts | ({"quarantine": aside} if aside else {})
 
 

@@ -80,7 +80,7 @@ def index_size(tx: Transaction) -> IndexSize:
     FTS5 keeps it in one record of its own (id 1 of the _data table): the row count and each column's tokens as varints.
     Counting the rows of `record` would grow with the file.
     """
-    row = tx.execute("SELECT block FROM record_search_data WHERE id = 1")
+    row = tx.rows("SELECT block FROM record_search_data WHERE id = 1")
     numbers = list(_varints(row[0][0])) if row else []
     return IndexSize(numbers[0] if numbers else 0, sum(numbers[1:]))
 
@@ -109,7 +109,7 @@ def frequencies(tx: Transaction, tokens: Iterable[str]) -> dict[str, int]:
     known = tx.kept("frequencies")
     missing = [token for token in dict.fromkeys(tokens) if token not in known]
     if missing:
-        rows = tx.execute(_FREQUENCIES, (json.dumps(missing),))
+        rows = tx.rows(_FREQUENCIES, (json.dumps(missing),))
         found: dict[str, int] = dict(rows)
         for token in missing:
             known[token] = found.get(token, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memdb.text.keywords import name_parts
@@ -12,6 +12,7 @@ from memdb.text.scripts import RUN, bigrams, fold, tokens
 from memdb.text.stopwords import STOP_WORDS
 
 MAX_TERMS = 64  # distinct; FTS5 is quadratic in terms (2,000 of them take 1.5 s)
+MAX_REPEATED = 256  # of all terms with their repetitions
 MAX_PHRASE_WORDS = 32  # of a phrase in quotes; the rest of a longer one is left out
 MAX_NAME_WORDS = 8  # a name of more words than this is no name: it counts by its words alone
 
@@ -59,6 +60,14 @@ def parse(text: str) -> Counter[Term]:
     return Counter(phrases + (telling if telling or phrases else words))
 
 
+def limited(terms: Mapping[Term, int]) -> dict[Term, int]:
+    """Return terms with their repetitions, of which there are at most MAX_REPEATED in all: the most frequent give way."""
+    most = max(terms.values(), default=0)
+    while sum(min(times, most) for times in terms.values()) > MAX_REPEATED and most > 1:
+        most //= 2
+    return {term: min(times, most) for term, times in terms.items()}
+
+
 def beginning(keyword: str) -> Term | None:
     """Return a keyword as a term that matches its word or any that begins with it; None when it holds no token."""
     phrase = _phrase(keyword)
@@ -69,6 +78,8 @@ def beginning(keyword: str) -> Term | None:
 
 def _chunk_terms(chunk: str) -> list[Term]:
     """Return the terms of a stretch of text without white space."""
+    if chunk.isascii() and chunk.isalpha() and chunk.islower():  # most words of most queries
+        return [Term(chunk)]
     folded = fold(chunk)
     words = tokens(folded)
     terms = [term for word in words for term in _word_terms(word)]
