@@ -118,16 +118,26 @@ def identify(path: Path | None, known_version: int, *, timeout: float) -> FileSt
     # and another handle's acknowledged writes would go into a log that somebody else unlinks.
     try:
         with translated():
-            connection = connect(file_uri(path, read_mode(path)), (), timeout=timeout)
-            try:
-                connection.execute("BEGIN")
-                return _inspect(connection, path, known_version)
-            finally:
-                connection.close()
+            return _look(path, read_mode(path), known_version, timeout)
     except NotAMemdbFile as error:
         if error.__cause__ is None:
             raise
         raise NotAMemdbFile(f"{path} is not a SQLite file; it was not changed: give another path") from error.__cause__
+    except StorageError as error:
+        if getattr(error.__cause__, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK" or read_mode(path) != "ro":
+            raise
+    with translated():  # a kill left a journal to be played back: ours may be, a stranger's is not touched
+        _look(path, "immutable", known_version, timeout)
+        return _look(path, "rw", known_version, timeout)
+
+
+def _look(path: Path, mode: str, known_version: int, timeout: float) -> FileState:
+    connection = connect(file_uri(path, mode), (), timeout=timeout)
+    try:
+        connection.execute("BEGIN")
+        return _inspect(connection, path, known_version)
+    finally:
+        connection.close()
 
 
 def _inspect(connection: sqlite3.Connection, path: Path, known_version: int) -> FileState:
