@@ -174,8 +174,11 @@ class Database:
 
         Returns:
             How many records went, by layer; empty when there was nothing.
+
+        Raises:
+            Busy: the records are gone, but a reader still holds the log and with it their text; call again later.
         """
         counts = await self.engine.write(upkeep.forget, check_id(user_id, "user_id"))
-        if counts:
-            await self.engine.maintain(upkeep.overwrite_forgotten)
+        # Also when there was nothing: what was deleted before is in the index's old segments and in the log.
+        await self.engine.maintain(upkeep.overwrite_forgotten)
         return counts

@@ -26,6 +26,17 @@ def check_limit(limit: object, name: str = "limit") -> int:
     return limit
 
 
+def check_query(query: object) -> str:
+    """Return `query` if it is text; any text is a query.
+
+    Raises:
+        InvalidInput: it is not text.
+    """
+    if not isinstance(query, str):
+        raise InvalidInput(f"query must be text, not {type(query).__name__}")
+    return query
+
+
 def check_bulk(values: Iterable[T], name: str) -> list[T]:
     """Return many values as a list.
 

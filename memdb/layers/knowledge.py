@@ -152,7 +152,7 @@ class KnowledgeStore(Layer[Mode]):
             InvalidInput: a field is not what it must be.
         """
         page = KnowledgePage.model_validate(page)
-        old = records.get(tx, self._place, page.id, lambda found: found)
+        old = records.get(tx, self._place, page.id, _readable)
         if old is None:
             raise NotFound(f"there is no page {page.id!r} to update; add it with add_page")
         if page.keywords == old.json("keywords") == _rule(old.title, old.summary, old.content):
@@ -253,6 +253,11 @@ class KnowledgeStore(Layer[Mode]):
         )
 
 
+def _readable(found: Record) -> Record:
+    _numbered_page(found)
+    return found
+
+
 def _rule(title: str, summary: str, content: str) -> list[str]:
     return extract_keywords(title, summary, content)
 
@@ -263,10 +268,10 @@ def _numbered_page(found: Record) -> tuple[int, KnowledgePage]:
         title=found.title,
         summary=found.summary,
         content=found.content,
-        tags=found.json("tags"),
+        tags=found.words("tags"),
         references=[],
         category=found.category or DEFAULT_CATEGORY,
-        keywords=found.json("keywords"),
+        keywords=found.words("keywords"),
         created_at=found.created,
         updated_at=found.updated,
     )
@@ -278,8 +283,8 @@ def _entry(found: Record) -> PageIndexEntry:
         id=found.key,
         title=found.title,
         summary=found.summary,
-        tags=found.json("tags"),
+        tags=found.words("tags"),
         category=found.category or DEFAULT_CATEGORY,
-        keywords=found.json("keywords"),
+        keywords=found.words("keywords"),
         updated_at=found.updated,
     )

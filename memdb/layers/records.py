@@ -10,17 +10,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, true
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, or_, select, true
 
 from memdb.errors import AlreadyExists, MemdbError, SerializationError
-from memdb.layers.arguments import check_limit
+from memdb.layers.arguments import check_limit, check_query
 from memdb.layers.models import to_json
 from memdb.scope import Scope
 from memdb.storage import fulltext
 from memdb.storage.clock import from_text, to_text
 from memdb.storage.fulltext import Within
+from memdb.storage.quarantine import Damage
 from memdb.storage.schema import record
 from memdb.storage.segments import segments
 from memdb.storage.statement import Statement, each, insert, json_field, param
@@ -29,6 +31,9 @@ from memdb.text.check import check_text
 from memdb.text.query import parse
 
 T = TypeVar("T")
+
+# What a row that cannot be read makes a layer raise (RecursionError: JSON nested by hand).
+UNREADABLE = (ValueError, TypeError, RecursionError, MemdbError)
 
 BULK_ROWS = 500  # records of one statement: beyond it the JSON only grows
 PURGED_A_WRITE = 64  # expired records that a write takes away on the side
@@ -53,6 +58,13 @@ class Record(NamedTuple):
     def json(self, name: str) -> Any:
         """Return what the JSON column `name` holds."""
         return json.loads(getattr(self, name))
+
+    def words(self, name: str) -> list[str]:
+        """Return the list of texts in the JSON column `name` (tags, keywords)."""
+        value = self.json(name)
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise SerializationError(f"the column {name} holds no list of texts")
+        return value
 
     @property
     def created(self) -> datetime:
@@ -114,7 +126,8 @@ _BY_IDS = Statement(
         record.c.id.in_(select(each("ids").c.value)), (record.c.user_id.concat("")) == param("user_id"), _alive()
     )
 )
-_DELETE = Statement(delete(record).where(here(), record.c.key == param("key")))
+_BY_ID = Statement(select(*_COLUMNS).where(record.c.id == bindparam("id")))
+_DELETE = Statement(delete(record).where(here(), record.c.key == param("key"), _alive()))
 _PURGE = Statement(
     delete(record).where(
         record.c.id.in_(
@@ -201,7 +214,7 @@ def row(
         expires_at=None if expires_at is None else to_text(expires_at),
         tags=to_json(tags),
         keywords=to_json(keywords),
-        metadata="{}" if metadata is None else to_json(metadata),
+        metadata=to_json(metadata),
         title=title,
         summary=summary,
         content=content,
@@ -251,7 +264,7 @@ def add_many(tx: Transaction, place: Place, rows: list[dict[str, Any]], what: st
 
 def remove(tx: Transaction, place: Place, key: str) -> bool:
     """Delete a record; its tags, references, statistics and index entry go with it. Returns whether it was there."""
-    return tx.run(_DELETE, **place.values(key=key)) > 0
+    return tx.run(_DELETE, **place.values(key=key, now=tx.now)) > 0
 
 
 def purge_expired(tx: Transaction, place: Place) -> None:
@@ -290,7 +303,7 @@ def search(
     tx: Transaction, within: Within, query: str, limit: int, shape: Callable[[Record], T]
 ) -> list[tuple[T, float]]:
     """Return the records that match a query best, as `shape` makes them, with their BM25 scores; ties by id."""
-    hits = fulltext.search(tx, parse(check_text(query, "query")), within, check_limit(limit))
+    hits = fulltext.search(tx, parse(check_query(query)), within, check_limit(limit))
     scores = dict(hits)
     rows = by_ids(tx, within.user_id, scores)
     return [
@@ -312,12 +325,26 @@ def shaped(tx: Transaction, rows: Iterable[Row], shape: Callable[[Record], T]) -
 def _shaped(tx: Transaction, rows: Iterable[Row], shape: Callable[[Record], T]) -> Iterator[tuple[int, T]]:
     for found in rows:
         try:
-            _check_columns(found, lenient=tx.lenient)
-            made = shape(Record(*found))
-        except (ValueError, TypeError, MemdbError) as error:
-            tx.damaged[found[0]] = f"{type(error).__name__}: {error}"
+            made = _made(found, shape, lenient=tx.lenient)
+        except UNREADABLE as error:
+            reason = f"{type(error).__name__}: {error}"
+            tx.damaged[found[0]] = Damage(reason, partial(_still_damaged, record_id=found[0], shape=shape))
             continue
         yield found[0], made
+
+
+def _made(found: Row, shape: Callable[[Record], T], *, lenient: bool) -> T:
+    _check_columns(found, lenient=lenient)
+    return shape(Record(*found))
+
+
+def _still_damaged(tx: Transaction, record_id: int, shape: Callable[[Record], Any]) -> bool:
+    """Return whether a row still cannot be read: somebody may have mended it since."""
+    found = tx.one(_BY_ID, id=record_id)
+    try:
+        return found is not None and _made(found, shape, lenient=True) is None
+    except UNREADABLE:
+        return True
 
 
 def _check_columns(found: Row, *, lenient: bool) -> None:

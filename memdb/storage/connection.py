@@ -153,6 +153,11 @@ def lenient_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
+def is_undecodable(error: BaseException | None) -> bool:
+    """Return whether the driver failed because a column's bytes are no UTF-8: it has no SQLite code then."""
+    return isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorname", None) is None
+
+
 # SQLite's error name (its beginning) -> our error and what to do. The first match counts; never the message's text.
 _BY_CODE: tuple[tuple[str, type[MemdbError], str], ...] = (
     ("SQLITE_BUSY", Busy, "another connection holds the file; try again"),
@@ -199,7 +204,7 @@ def _of_driver(error: sqlite3.Error) -> MemdbError:
     for code, kind, advice in _BY_CODE:
         if name is not None and name.startswith(code):
             return kind(f"{advice} (SQLite: {error})")
-    if isinstance(error, sqlite3.OperationalError) and name is None:
+    if is_undecodable(error):
         return SerializationError(f"a stored value is not valid text ({error})")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return InvalidInput(f"the statement and its parameters do not fit ({error})")

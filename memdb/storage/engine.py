@@ -18,8 +18,8 @@ from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, connect, translated
 from memdb.storage.lock import FileLock
 from memdb.storage.opening import Options
-from memdb.storage.quarantine import set_aside
-from memdb.storage.readers import ReaderPool, read_snapshot
+from memdb.storage.quarantine import Damage
+from memdb.storage.readers import Outcome, ReaderPool, read_snapshot
 from memdb.storage.source import file_uri, read_mode
 from memdb.storage.transaction import Transaction
 from memdb.storage.writer import Writer, check_version
@@ -100,7 +100,7 @@ class Engine:
             await self._set_aside(damaged)
         return value  # type: ignore[no-any-return]
 
-    async def _read(self, unit: Callable[[Transaction], Any]) -> tuple[Any, dict[int, str]]:
+    async def _read(self, unit: Callable[[Transaction], Any]) -> Outcome:
         if self.path is not None:
             assert self._readers is not None
             return await self._readers.run(unit)
@@ -108,11 +108,12 @@ class Engine:
         clock = self.clock
         return await self._writer.connection.post(lambda raw: read_snapshot(raw, unit, clock, alone=True))
 
-    async def _set_aside(self, damaged: dict[int, str]) -> None:
-        for record_id, reason in damaged.items():
-            log.warning("MEMORY_CORRUPT record %d of %s: %s", record_id, self.path or "memory", reason)
+    async def _set_aside(self, damaged: dict[int, Damage]) -> None:
         if self._writer is not None:
-            await self.write(set_aside, damaged)
+            await self._writer.submit(lambda tx: tx.damaged.update(damaged))
+            return
+        for record_id, damage in damaged.items():
+            log.warning("MEMORY_CORRUPT record %d of %s: %s", record_id, self.path, damage.reason)
 
     # -- maintenance --------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from memdb.text.query import MAX_TERMS, Term, limited
 K1_PLUS_1 = 2.2  # FTS5's bm25 has k1 = 1.2: no term adds more than idf * (k1 + 1) to a score
 LEAST_IDF = 1e-6  # what FTS5 gives a term that is in half the rows or more
 COMMON = 0.10  # share of the rows from which a term is common; at 0.05 the top 10 needed a second round far more often
-MOST_FETCHED = 1_000_000
 
 # Measured costs in microseconds, to choose a form by: scoring a matching row, walking one posting for its count.
 ROW_US, POSTING_US = 1.0, 0.07
@@ -245,7 +244,7 @@ def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) 
         found = sorted(((row[0], row[1]) for row in rows if row[2]), key=lambda hit: (-hit[1], hit[0]))
         if len(found) >= limit or len(rows) < fetch:
             return found[:limit]
-        fetch = min(fetch * 4, MOST_FETCHED)
+        fetch *= 4
 
 
 def _values(within: Within) -> dict[str, str | None]:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 from memdb.storage.schema import SETTINGS, Sql, objects
-from memdb.storage.segments import refill
+from memdb.storage.segments import wrong_segments
 
 
 @dataclass(slots=True)
@@ -62,6 +62,12 @@ _TRUTH = """
 _COUNTED = "SELECT user_id, layer, session_id, records, bytes FROM scope WHERE (records, bytes) != (0, 0)"
 
 
+_TOKENS = """(
+    (SELECT u.id FROM scope AS u WHERE (u.user_id, u.layer, u.session_id) = (scope.user_id, '', '')) || ' '
+    || (SELECT l.id FROM scope AS l WHERE (l.user_id, l.layer, l.session_id) = (scope.user_id, scope.layer, ''))
+    || CASE session_id WHEN '' THEN '' ELSE ' ' || id END)"""
+
+
 def _orphans(table: str, column: str) -> Check:
     rows = _ORPHANS.format(table=table, column=column)
     return Check(f"{{n}} rows of {table} belong to no record", f"SELECT count(*) {rows}", (f"DELETE {rows}",))
@@ -81,21 +87,17 @@ CHECKS = (
         ),
     ),
     Check(
-        "{n} scopes of records have no number",
-        """SELECT count(*) FROM (SELECT user_id, layer, session_id FROM record
-                                 EXCEPT SELECT user_id, layer, session_id FROM scope WHERE tokens != '')""",
+        "{n} scopes have no number or wrong tokens",
+        f"""SELECT (SELECT count(*) FROM (SELECT user_id, layer, session_id FROM record
+                                        EXCEPT SELECT user_id, layer, session_id FROM scope))
+                 + (SELECT count(*) FROM scope WHERE layer != '' AND tokens IS NOT {_TOKENS})""",
         (
             """INSERT INTO scope (user_id, layer, session_id)
-               SELECT DISTINCT user_id, '', '' FROM record
-               UNION SELECT DISTINCT user_id, layer, '' FROM record
-               UNION SELECT DISTINCT user_id, layer, session_id FROM record
+               SELECT user_id, '', '' FROM record UNION SELECT user_id, '', '' FROM scope
+               UNION SELECT user_id, layer, '' FROM record UNION SELECT user_id, layer, '' FROM scope
+               UNION SELECT user_id, layer, session_id FROM record
                EXCEPT SELECT user_id, layer, session_id FROM scope""",
-            """UPDATE scope SET tokens =
-                 (SELECT u.id FROM scope AS u WHERE (u.user_id, u.layer, u.session_id) = (scope.user_id, '', '')) || ' '
-                 || (SELECT l.id FROM scope AS l
-                      WHERE (l.user_id, l.layer, l.session_id) = (scope.user_id, scope.layer, ''))
-                 || CASE session_id WHEN '' THEN '' ELSE ' ' || id END
-               WHERE layer != ''""",
+            f"UPDATE scope SET tokens = {_TOKENS} WHERE layer != ''",
             "INSERT INTO record_search (record_search) VALUES ('rebuild')",
         ),
     ),
@@ -131,7 +133,7 @@ def check(connection: sqlite3.Connection, *, repair: bool, writable: bool) -> Ch
         return report
     connection.execute("BEGIN IMMEDIATE" if writable else "BEGIN")
     try:
-        for part in (_check_objects, _check_rows, _check_twins, _check_index):
+        for part in (_check_objects, _check_rows, _check_index, _check_segments):
             part(connection, report, repair and writable, writable)
         connection.execute("COMMIT")
     except BaseException:
@@ -185,17 +187,13 @@ def _check_rows(connection: sqlite3.Connection, report: CheckReport, repair: boo
         _note(report, check.sentence.format(n=wrong), repaired=repair)
 
 
-def _check_twins(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:
+def _check_segments(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:
     """Records written from a shell are searchable at once, but not yet by the parts of unspaced scripts and names."""
-    wrong = connection.execute("SELECT count(*) FROM record WHERE seg_revision = 0").fetchone()[0]
-    if wrong:
-        if repair:
-            refill(connection)
-            report.repaired.append(f"{wrong} records edited by hand were indexed as their scripts need it")
-        else:
-            report.notes.append(
-                f"{wrong} records edited by hand are indexed as they stand: a repair indexes them fully"
-            )
+    wrong = wrong_segments(connection, repair=repair)
+    if wrong and repair:
+        report.repaired.append(f"{wrong} records edited by hand were indexed as their scripts need it")
+    elif wrong:
+        report.notes.append(f"{wrong} records edited by hand are indexed as they stand: a repair indexes them fully")
 
 
 def _check_index(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, literal_column, select
@@ -16,6 +19,8 @@ def _named(column: Any) -> tuple[Any, Any]:
 
 
 _RAW = [part for column in record.c if not column.name.endswith("_seg") for part in _named(column)]
+log = logging.getLogger("memdb")
+
 _KEEP = Statement(
     insert(quarantine).from_select(
         ["user_id", "layer", "session_id", "key", "reason", "raw", "quarantined_at"],
@@ -33,12 +38,28 @@ _KEEP = Statement(
 _REMOVE = Statement(delete(record).where(record.c.id == bindparam("id")))
 
 
-def set_aside(tx: Transaction, damaged: dict[int, str]) -> None:
-    """Move records to the quarantine.
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Why a row cannot be read.
 
     Args:
+        reason: what reading it raised.
+        persists: says, in a later transaction, whether the row is still there and still cannot be read.
+    """
+
+    reason: str
+    persists: Callable[[Transaction], bool]
+
+
+def set_aside(tx: Transaction, damaged: Mapping[int, Damage]) -> None:
+    """Move records that cannot be read to the quarantine; those that somebody has mended meanwhile stay.
+
+    Args:
+        tx: a write transaction that reads text leniently.
         damaged: record id -> what is wrong with it.
     """
-    for record_id, reason in damaged.items():
-        tx.run(_KEEP, id=record_id, reason=reason, now=tx.now)
-        tx.run(_REMOVE, id=record_id)
+    for record_id, damage in damaged.items():
+        if damage.persists(tx):
+            tx.run(_KEEP, id=record_id, reason=damage.reason, now=tx.now)
+            tx.run(_REMOVE, id=record_id)
+            log.warning("MEMORY_CORRUPT record %d was set aside in the quarantine: %s", record_id, damage.reason)

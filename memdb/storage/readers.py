@@ -10,11 +10,12 @@ from typing import Any
 
 from memdb.errors import Closed
 from memdb.storage.clock import Clock
-from memdb.storage.connection import WorkerConnection, lenient_text
-from memdb.storage.transaction import Transaction, run_unit
+from memdb.storage.connection import WorkerConnection, is_undecodable
+from memdb.storage.quarantine import Damage
+from memdb.storage.transaction import Transaction, lenient, run_unit
 
 Unit = Callable[[Transaction], Any]
-Outcome = tuple[Any, dict[int, str]]
+Outcome = tuple[Any, dict[int, Damage]]
 
 
 class ReaderPool:
@@ -36,7 +37,7 @@ class ReaderPool:
         self._closed = False
 
     async def run(self, unit: Unit) -> Outcome:
-        """Run a unit and return its value and the damaged rows it met (record id -> what is wrong).
+        """Run a unit and return its value and the damaged rows it met, by record id.
 
         A cancelled caller interrupts its statement; the connection goes back to the pool once the thread is done.
         """
@@ -120,20 +121,12 @@ def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, a
         try:
             return run_unit(unit, tx), tx.damaged
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorname", None) is not None:
+            if not is_undecodable(error):
                 raise
-        return _run_lenient(connection, unit, Transaction(connection, clock, writing=False, snapshot=snapshot))
+        tx = Transaction(connection, clock, writing=False, snapshot=snapshot)
+        with lenient(connection, tx):
+            return run_unit(unit, tx), tx.damaged
     finally:
         connection.rollback()
         if alone:
             connection.execute("PRAGMA query_only = OFF")
-
-
-def _run_lenient(connection: sqlite3.Connection, unit: Unit, tx: Transaction) -> Outcome:
-    """Run a unit once more after a column whose bytes are no UTF-8: kept as surrogates, they tell the layer the row."""
-    connection.text_factory = lenient_text
-    tx.lenient = True
-    try:
-        return run_unit(unit, tx), tx.damaged
-    finally:
-        connection.text_factory = str

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import sqlite3
 
+from memdb.errors import MemdbError
+from memdb.storage.connection import lenient_text
+from memdb.text.check import check_text
 from memdb.text.keywords import extract_keywords, split_names
 from memdb.text.scripts import cut, fold, twin
 
 INDEXED_NAME_CHARS = 200_000  # how far into a text identifiers are looked for
 _PAGE = 500
+_TEXTS = ("title", "tags", "summary", "keywords", "content")
+_TWINS = tuple(f"{name}_seg" for name in _TEXTS)
 
-_UNFILLED = """
-SELECT id, title, tags, summary, keywords, content FROM record WHERE seg_revision = 0 AND id > ? ORDER BY id LIMIT ?
+_ROWS = f"""
+SELECT id, seg_revision, {", ".join(_TEXTS + _TWINS)} FROM record WHERE id > ? ORDER BY id LIMIT {_PAGE}
 """
-_FILL = """
-UPDATE record
-   SET title_seg = :title_seg, tags_seg = :tags_seg, summary_seg = :summary_seg, keywords_seg = :keywords_seg,
-       content_seg = :content_seg, seg_revision = 1
+_FILL = f"""
+UPDATE record SET {", ".join(f"{name} = :{name}" for name in _TWINS)}, seg_revision = max(seg_revision, 0) + 1
  WHERE id = :id
 """
 
@@ -40,20 +43,41 @@ def segments(title: str, tags: list[str], summary: str, keywords: list[str], con
     }
 
 
-def refill(connection: sqlite3.Connection) -> None:
-    """Make the segments of all records that a shell has written, in the caller's transaction."""
-    last = 0
-    while rows := connection.execute(_UNFILLED, (last, _PAGE)).fetchall():
-        for record_id, title, tags, summary, keywords, content in rows:
-            filled = segments(title, _list(tags), summary, _list(keywords), content)
-            connection.execute(_FILL, {**filled, "id": record_id})
-            last = record_id
+def wrong_segments(connection: sqlite3.Connection, *, repair: bool) -> int:
+    """Return how many records the index is given other texts for than they need; with `repair` set them right.
+
+    Records that a shell has written are among them (seg_revision 0), and those whose segments were changed by hand.
+    Rows that cannot be read are passed over: the first read sets them aside.
+    """
+    wrong, last = 0, 0
+    connection.text_factory = lenient_text
+    try:
+        while rows := connection.execute(_ROWS, (last,)).fetchall():
+            last = rows[-1][0]
+            for record_id, revision, *values in rows:
+                needed = _needed(values[: len(_TEXTS)])
+                if needed is None or (revision > 0 and list(needed.values()) == values[len(_TEXTS) :]):
+                    continue
+                wrong += 1
+                if repair:
+                    connection.execute(_FILL, {**needed, "id": record_id})
+    finally:
+        connection.text_factory = str
+    return wrong
+
+
+def _needed(texts: list[object]) -> dict[str, str | None] | None:
+    try:
+        title, tags, summary, keywords, content = (check_text(text, "a text") for text in texts)
+        return segments(title, _list(tags), summary, _list(keywords), content)
+    except MemdbError:
+        return None
 
 
 def _list(text: str) -> list[str]:
     """Return a JSON array of text, or what can be had of it after an edit by hand."""
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [str(value) for value in values] if isinstance(values, list) else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.sql.base import Executable
 
 from memdb.errors import Closed, InvalidInput, StorageError
-from memdb.storage.connection import Connection
+from memdb.storage.connection import Connection, lenient_text
 from memdb.storage.statement import Statement
 
 if TYPE_CHECKING:
     from memdb.storage.clock import Clock
+    from memdb.storage.quarantine import Damage
 
 Row = tuple[Any, ...]
 Params = Mapping[str, Any] | Sequence[Any]
@@ -49,6 +51,17 @@ def run_unit(unit: Callable[[Transaction], Any], tx: Transaction) -> Any:
         tx.end()
 
 
+@contextmanager
+def lenient(connection: sqlite3.Connection, tx: Transaction) -> Iterator[None]:
+    """Let a transaction read text that is no UTF-8, as surrogates, so that a layer can tell which row it is."""
+    connection.text_factory = lenient_text
+    tx.lenient = True
+    try:
+        yield
+    finally:
+        connection.text_factory = str
+
+
 class Transaction:
     """One transaction on one connection, valid while its unit runs.
 
@@ -67,7 +80,7 @@ class Transaction:
         self.writing = writing
         self._snapshot = snapshot
         self._clock = clock
-        self.damaged: dict[int, str] = {}  # record id -> what is wrong: these rows go to the quarantine
+        self.damaged: dict[int, Damage] = {}  # by record id: these rows go to the quarantine
         self.lenient = False  # text that is no UTF-8 comes with surrogates instead of failing the statement
 
     @cached_property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from memdb.errors import AlreadyExists, InvalidInput, NotAMemdbFile, StorageError
+from memdb.errors import AlreadyExists, Busy, InvalidInput, NotAMemdbFile, StorageError
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.source import database_path, identify
 from memdb.storage.transaction import Transaction
@@ -93,7 +93,11 @@ def forget(tx: Transaction, user_id: str) -> dict[str, int]:
 def overwrite_forgotten(connection: sqlite3.Connection) -> None:
     """Remove deleted text from where SQLite still keeps it: FTS5's old segments, free pages, the log."""
     connection.execute("INSERT INTO record_search (record_search) VALUES ('optimize')")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise Busy(
+            "the records are deleted, but a reader still holds the log and with it their text; forget again later"
+        )
 
 
 def copy_to(connection: sqlite3.Connection, source: Path | None, target: str | os.PathLike[str]) -> None:

@@ -11,15 +11,17 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from memdb.errors import Busy, SchemaTooNew, StorageError
 from memdb.storage.clock import Clock
-from memdb.storage.connection import WorkerConnection, translate
+from memdb.storage.connection import WorkerConnection, is_undecodable, translate
 from memdb.storage.lock import FileLock
+from memdb.storage.quarantine import Damage, set_aside
 from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.transaction import Transaction, run_unit
+from memdb.storage.transaction import Transaction, lenient, run_unit
 
 Unit = Callable[[Transaction], Any]
 
@@ -35,6 +37,7 @@ class Job:
     future: asyncio.Future[Any]
     value: Any = None
     error: BaseException | None = None
+    damaged: dict[int, Damage] = field(default_factory=dict)
 
 
 class Writer:
@@ -123,9 +126,9 @@ class Writer:
         try:
             for job in batch:
                 self._run(connection, job)
-                if job.error is not None:
+                if job.error is not None or job.damaged:
                     connection.rollback()
-                    return len(batch) == 1
+                    return len(batch) == 1 and not job.damaged and not is_undecodable(job.error)
             connection.execute("COMMIT")
         except BaseException:
             connection.rollback()
@@ -152,17 +155,26 @@ class Writer:
         """Run a unit in its savepoint; False when the transaction itself is gone afterwards."""
         connection.execute("SAVEPOINT unit")
         self._run(connection, job)
+        if is_undecodable(job.error) and connection.in_transaction:
+            connection.execute("ROLLBACK TO unit")
+            self._run(connection, job, careful=True)
         if not connection.in_transaction:
             return False
         if job.error is not None:
             connection.execute("ROLLBACK TO unit")
+        if job.damaged:
+            tx = Transaction(connection, self._clock, writing=True)
+            with lenient(connection, tx):
+                set_aside(tx, job.damaged)
         connection.execute("RELEASE unit")
         return True
 
-    def _run(self, connection: sqlite3.Connection, job: Job) -> None:
-        job.value, job.error = None, None
+    def _run(self, connection: sqlite3.Connection, job: Job, *, careful: bool = False) -> None:
+        tx = Transaction(connection, self._clock, writing=True)
+        job.value, job.error, job.damaged = None, None, tx.damaged
         try:
-            job.value = run_unit(job.unit, Transaction(connection, self._clock, writing=True))
+            with lenient(connection, tx) if careful else nullcontext():
+                job.value = run_unit(job.unit, tx)
             if not connection.in_transaction:
                 raise StorageError("the unit's transaction was lost while it ran; nothing of it was stored: try again")
         except BaseException as error:

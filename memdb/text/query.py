@@ -61,7 +61,7 @@ def parse(text: str) -> Counter[Term]:
 
 
 def limited(terms: Mapping[Term, int]) -> dict[Term, int]:
-    """Return terms with their repetitions, of which there are at most MAX_REPEATED in all: the most frequent give way."""
+    """Return terms with their repetitions, at most MAX_REPEATED in all: the most frequent give way."""
     most = max(terms.values(), default=0)
     while sum(min(times, most) for times in terms.values()) > MAX_REPEATED and most > 1:
         most //= 2

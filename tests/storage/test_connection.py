@@ -44,7 +44,7 @@ async def test_a_function_runs_on_the_thread_and_in_order():
 
 async def test_an_error_reaches_its_caller_and_the_thread_lives_on():
     worker = await WorkerConnection.start(open_memory)
-    with pytest.raises(memdb.InvalidInput):
+    with pytest.raises(memdb.Corrupt):
         await worker.post(lambda raw: raw.execute("nonsense"))
     assert await worker.post(lambda raw: 5) == 5
     await worker.close()

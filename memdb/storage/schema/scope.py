@@ -37,8 +37,8 @@ _NEW_SCOPE = """
       UPDATE scope
          SET tokens = (SELECT id FROM scope WHERE (user_id, layer, session_id) = (new.user_id, '', '')) || ' '
                    || (SELECT id FROM scope WHERE (user_id, layer, session_id) = (new.user_id, new.layer, ''))
-                   || CASE new.session_id WHEN '' THEN '' ELSE ' ' || id END
-       WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id);
+                   || CASE session_id WHEN '' THEN '' ELSE ' ' || id END
+       WHERE user_id = new.user_id AND layer = new.layer AND session_id IN ('', new.session_id);
 """
 _UNKNOWN_SCOPE = """WHEN NOT EXISTS (
     SELECT 1 FROM scope

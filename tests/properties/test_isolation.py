@@ -1,0 +1,128 @@
+"""The tenant wall: every public method of every layer, called with a foreign scope, finds and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memdb
+from memdb import KnowledgePage, Memory, MemoryFilter, MemoryItem, NotFound
+from memdb.layers.layer import Layer, Live, _Act
+from tests.properties.running import run
+from tests.strategies import SAME_EVERY_TIME, ids
+
+WORD = "plutonium"
+ITEM = MemoryItem(id="a", content=f"{WORD} of alice", metadata={"secret": WORD})
+PAGE = KnowledgePage(id="a", title=WORD, summary=WORD, content=WORD, tags=[WORD], references=["r"], category=WORD)
+FOREIGN = KnowledgePage(id="a", title="foreign")
+
+# layer -> method -> a call of a foreigner, and what it must come to. A new method is not done before it stands here.
+Call = Callable[[Memory[Live]], Awaitable[object]]
+CALLS: dict[str, dict[str, tuple[Call, object]]] = {
+    "items": {
+        "get": (lambda m: m.items.get("a"), None),
+        "list": (lambda m: m.items.list(MemoryFilter(prefix="a")), []),
+        "search": (lambda m: m.items.search(f'{WORD} "{WORD}" alice'), []),
+        "recall_stats": (lambda m: m.items.recall_stats("a"), None),
+        "record_recall": (lambda m: m.items.record_recall("a", 0.5), None),
+        "delete": (lambda m: m.items.delete("a"), False),
+        "save": (lambda m: m.items.save(MemoryItem(id="a", content="foreign")), None),
+        "save_many": (lambda m: m.items.save_many([MemoryItem(id="a", content="foreign")]), 1),
+    },
+    "pages": {
+        "get_page": (lambda m: m.pages.get_page("a"), None),
+        "search": (lambda m: m.pages.search(WORD), []),
+        "search_scored": (lambda m: m.pages.search_scored(WORD, category=WORD), []),
+        "find_by_keywords": (lambda m: m.pages.find_by_keywords([WORD]), []),
+        "get_index": (lambda m: m.pages.get_index(), []),
+        "categories": (lambda m: m.pages.categories(), {}),
+        "referenced_by": (lambda m: m.pages.referenced_by("r"), []),
+        "update_page": (lambda m: m.pages.update_page(FOREIGN), NotFound),
+        "delete_page": (lambda m: m.pages.delete_page("a"), NotFound),
+        "add_page": (lambda m: m.pages.add_page(FOREIGN), None),
+        "add_pages": (lambda m: m.pages.add_pages([FOREIGN], replace=True), 1),
+    },
+}
+
+
+async def alices(memory: Memory[Live]) -> list[Any]:
+    """Return all that alice has, as she sees it; not the scores, for BM25 counts the words of all."""
+    return [
+        await memory.items.list(),
+        [hit.item for hit in await memory.items.search(WORD)],
+        await memory.items.recall_stats("a"),
+        await memory.pages.get_page("a"),
+        await memory.pages.search(WORD),
+        await memory.pages.referenced_by("r"),
+    ]
+
+
+async def fill(memory: Memory[Live]) -> list[Any]:
+    await memory.items.save(ITEM)
+    await memory.items.record_recall("a", 0.25)
+    await memory.pages.add_page(PAGE)
+    return await alices(memory)
+
+
+def test_no_method_of_any_layer_is_left_out() -> None:
+    layers = {name: value for name, value in vars(Memory).items() if isinstance(value, cached_property)}
+    made = {name: getattr(memdb.Memory(memdb.Scope(), None), name) for name in layers}  # type: ignore[arg-type]
+    for name, layer in made.items():
+        if isinstance(layer, Layer):
+            methods = {
+                method for kind in type(layer).__mro__ for method, act in vars(kind).items() if isinstance(act, _Act)
+            }
+            assert set(CALLS.get(name, {})) == methods, f"write the foreign calls of memory.{name}"
+
+
+@pytest.mark.parametrize(("layer", "method"), [(layer, method) for layer in CALLS for method in CALLS[layer]])
+@pytest.mark.parametrize("foreigner", ["bob", "Alice", "alice ", "a", "alic_", "%", "alice\u0301", "1", "*"])
+async def test_a_foreigner_finds_and_changes_nothing(
+    memory: Memory[Live], db: memdb.Database, layer: str, method: str, foreigner: str
+) -> None:
+    mine = await fill(memory)
+    call, outcome = CALLS[layer][method]
+    theirs = db.memory(user_id=foreigner)
+    if isinstance(outcome, type):
+        with pytest.raises(outcome):
+            await call(theirs)
+    else:
+        assert await call(theirs) == outcome
+    assert await alices(memory) == mine
+    await db.forget(foreigner)
+    assert await alices(memory) == mine
+
+
+async def test_a_foreigner_inside_a_unit_finds_nothing_either(memory: Memory[Live], db: memdb.Database) -> None:
+    await fill(memory)
+    found = await db.memory("bob").atomic(lambda m: [m.items.list(), m.items.search(WORD), m.pages.search(WORD)])
+    assert found == [[], [], []]
+
+
+@settings(SAME_EVERY_TIME, max_examples=40)
+@given(st.lists(ids, min_size=2, max_size=5, unique=True), st.data())
+def test_users_with_any_names_see_their_own_alone(names: list[str], data: st.DataObject) -> None:
+    owner = {f"k{n}": data.draw(st.sampled_from(names)) for n in range(8)}
+    query = data.draw(st.sampled_from(["common", "common 1 2 3 4 5 6 7 8 9", "scope 1", '"1 2"', *names]))
+
+    async def go(db: memdb.Database) -> None:
+        for key, name in owner.items():
+            await db.memory(name).items.save(MemoryItem(id=key, content=f"common {name} {len(key)}"))
+        for name in names:
+            mine = {key for key in owner if owner[key] == name}
+            items = db.memory(name).items
+            assert {item.id for item in await items.list()} == mine
+            assert {hit.item.id for hit in await items.search(query)} <= mine
+            assert {hit.item.id for hit in await items.search("common")} == mine
+            assert [await items.get(key) is not None for key in owner] == [key in mine for key in owner]
+        stats = await db.stats()
+        assert {(row.user_id, row.records) for row in stats.layers} == {
+            (name, list(owner.values()).count(name)) for name in owner.values()
+        }
+
+    run(go)
