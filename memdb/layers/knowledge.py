@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from memdb.errors import NotFound
 from memdb.layers import records, references
-from memdb.layers.arguments import check_bulk, check_key, check_limit
+from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Keywords, Model, References, Tags, Title
 from memdb.layers.page_lookup import find_pages
@@ -203,7 +203,7 @@ class KnowledgeStore(Layer[Mode]):
         Returns:
             Highest sum first, ties in the order of adding (agcore document, section 3.3, "matching").
         """
-        words = [str(word) for word in check_bulk(keywords, "keywords")]
+        words = [check_query(word) for word in check_bulk(keywords, "keywords")]
         ranked = find_pages(tx, self._place, words, check_limit(limit))
         place = {record_id: at for at, record_id in enumerate(ranked)}
         rows = sorted(records.by_ids(tx, self._place.user_id, ranked), key=lambda row: place[row[0]])

@@ -6,14 +6,13 @@ from collections import Counter
 
 from sqlalchemy import select, text
 
-from memdb.layers.models import normal_tag
+from memdb.layers.models import MAX_TAG_CHARS, normal_tag
 from memdb.layers.records import Place, here
 from memdb.storage.fulltext import matching
 from memdb.storage.schema import record, record_tag
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
-from memdb.text.check import check_text
-from memdb.text.query import beginning
+from memdb.text.query import beginning, cleaned
 from memdb.text.scripts import fold
 
 MOST_A_FIELD = 500  # pages that one keyword may bring by one field
@@ -39,7 +38,7 @@ _BY_TITLE = Statement(
 def find_pages(tx: Transaction, place: Place, keywords: list[str], limit: int) -> list[int]:
     """Return the record ids of the pages that keywords name, best first; see KnowledgeStore.find_by_keywords."""
     scores: Counter[int] = Counter()
-    for keyword in dict.fromkeys(fold(check_text(word, "keywords")).strip() for word in keywords):
+    for keyword in dict.fromkeys(fold(cleaned(word)).strip() for word in keywords):
         if not keyword:
             continue
         scores.update(dict.fromkeys(_by_title(tx, place, keyword), TITLE))
@@ -57,6 +56,8 @@ def _by_title(tx: Transaction, place: Place, keyword: str) -> list[int]:
 
 
 def _by_tag(tx: Transaction, place: Place, keyword: str) -> list[int]:
+    if len(keyword) > MAX_TAG_CHARS:
+        return []
     return [found for (found,) in tx.all(_BY_TAG, **place.values(tag=normal_tag(keyword)))]
 
 

@@ -52,12 +52,17 @@ def parse(text: str) -> Counter[Term]:
     Returns:
         The terms; none when the text holds no letter or digit.
     """
-    clean = text.replace("\x00", " ").encode("utf-8", "replace").decode()
+    clean = cleaned(text)
     phrases = [term for quoted in _QUOTED.findall(clean) if (term := _phrase(quoted))]
     loose = _QUOTED.sub(" ", clean) if phrases else clean
     words = [term for chunk in _CHUNK.findall(loose) for term in _chunk_terms(chunk)]
     telling = [term for term in words if term.text not in STOP_WORDS]
     return Counter(phrases + (telling if telling or phrases else words))
+
+
+def cleaned(text: str) -> str:
+    """Return what a person typed without the characters that no text may hold: NUL, lone surrogates."""
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
 
 
 def limited(terms: Mapping[Term, int]) -> dict[Term, int]:
