@@ -20,7 +20,12 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.S)
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_a_python_block_runs(block, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", block],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -64,6 +64,8 @@ def test_the_installed_wheel_works_without_the_source_tree(wheel, tmp_path):
     )  # fmt: skip
     work = tmp_path / "work"
     work.mkdir()
-    program = f"import sys; sys.path[:] = [{str(site)!r}] + [p for p in sys.path if p not in ('', {str(ROOT)!r})]\n{JOB}"
+    program = (
+        f"import sys; sys.path[:] = [{str(site)!r}] + [p for p in sys.path if p not in ('', {str(ROOT)!r})]\n{JOB}"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=work, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "fine", done.stderr

@@ -21,6 +21,10 @@ Stems = Callable[[Iterable[str]], Mapping[str, tuple[str, ...]]]
 Mark = tuple[int, int]
 
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？।]")
+# Particles, when they stand alone between words of other scripts (の, は, が): they would be marked all over a text.
+_PARTICLE = re.compile("[\u3041-\u309f]")
+# Thai, Lao, Burmese, Khmer: an alphabet, so that a pair of letters alone says little.
+_LETTERS = re.compile("[\u0e01-\u0ede\u1000-\u109f\u1780-\u17dd\ua9e0-\ua9fe\uaa60-\uaa7f]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -45,57 +49,69 @@ class _Match:
 
 
 def snippet(text: str, terms: Iterable[Term], *, width: int = SNIPPET_CHARS, stems: Stems | None = None) -> Snippet:
-    """Return the stretch of a text that holds most of a query.
+    """Return the stretch of a text that holds most of a query; see Marker, which cuts many texts for one query."""
+    return Marker(terms, stems=stems).snippet(text, width=width)
+
+
+class Marker:
+    """Finds the words of a query in texts: words, beginnings of words, and pairs of unspaced scripts.
 
     Args:
-        text: any text; only a bounded slice of a long one is looked at.
         terms: the query, from memdb.text.query.parse.
-        width: about how many characters.
         stems: gives each word's tokens as the index keeps them, so that "running" marks "runs"; without it words match
             as they are written, letter case apart.
-
-    Returns:
-        The best stretch, or the text's beginning when nothing in it matches.
     """
-    asked = _Asked(terms, stems)
-    at = 0 if len(text) <= SLICE_CHARS else _where(text, asked)
-    piece = " ".join(_CONTROL.sub(" ", text[at : at + SLICE_CHARS]).split())
-    matches = list(asked.matches(piece))
-    first, last = _window(matches, width)
-    start, end = _widened(piece, first, last, width)
-    before = "…" if at or start else ""
-    after = "…" if end < len(piece) or at + SLICE_CHARS < len(text) else ""
-    marks = _joined((match.start, match.end) for match in matches if start <= match.start and match.end <= end)
-    shift = len(before) - start
-    return Snippet(before + piece[start:end] + after, tuple((a + shift, b + shift) for a, b in marks))
 
-
-class _Asked:
-    """A query as a text is compared with it: words, beginnings of words, and pairs of unspaced scripts."""
-
-    def __init__(self, terms: Iterable[Term], stems: Stems | None) -> None:
-        self.literals: list[str] = []
-        self.beginnings: list[str] = []
-        self.pairs: set[str] = set()
-        self.words: set[str] = set()
+    def __init__(self, terms: Iterable[Term], *, stems: Stems | None = None) -> None:
+        self._literals: list[str] = []
+        self._beginnings: list[str] = []
+        self._words: set[str] = set()
+        pairs: set[str] = set()
         for term in terms:
             words = term.text.split()
-            self.literals += words[-1:]
-            if term.prefix and not RUN.search(words[-1]):
-                self.beginnings.append(words.pop())
-            self.pairs.update(word for word in words if RUN.search(word))
-            self.words.update(word for word in words if not RUN.search(word))
+            self._literals += words[-1:]
+            if term.prefix and not _unspaced(words[-1]):
+                self._beginnings.append(words.pop())
+            for word in words:
+                (pairs if _unspaced(word) else self._words).add(word)
+        self._pairs = {pair for pair in pairs if not _PARTICLE.fullmatch(pair)} or pairs
         self._stems: Stems = stems or (lambda words: {word: (word,) for word in words})
-        self._tokens = {token for found in self._stems(self.words).values() for token in found}
+        self._tokens = {token for found in self._stems(self._words).values() for token in found}
 
-    def matches(self, piece: str) -> Iterator[_Match]:
+    def snippet(self, text: str, *, width: int = SNIPPET_CHARS) -> Snippet:
+        """Return the stretch of a text that holds most of the query, or its beginning when nothing in it matches.
+
+        Args:
+            text: any text; only a bounded slice of a long one is looked at.
+            width: about how many characters to return.
+        """
+        at = self._where(text) if len(text) > SLICE_CHARS else 0
+        piece = " ".join(_CONTROL.sub(" ", text[at : at + SLICE_CHARS]).split())
+        matches = list(self._matches(piece))
+        first, last = _window(matches, width)
+        start, end = _widened(piece, first, last, width)
+        before = "…" if at or start else ""
+        after = "…" if end < len(piece) or at + SLICE_CHARS < len(text) else ""
+        marks = _joined((match.start, match.end) for match in matches if start <= match.start and match.end <= end)
+        shift = len(before) - start
+        return Snippet(before + piece[start:end] + after, tuple((a + shift, b + shift) for a, b in marks))
+
+    def _where(self, text: str) -> int:
+        """Return where to look in a long text: at its beginning, or before the first word of the query beyond it."""
+        if next(self._matches(text[:SLICE_CHARS]), None) is not None:
+            return 0
+        longest = sorted(set(self._literals), key=len, reverse=True)[:PROBED_TERMS]
+        places = [at for word in longest for form in (word, word.capitalize()) if (at := text.find(form)) >= 0]
+        return max(0, min(places, default=0) - SNIPPET_CHARS)
+
+    def _matches(self, piece: str) -> Iterator[_Match]:
         """Yield what matches in a text, from its beginning to its end."""
         found = [(start, word, fold(word)) for start, word in _words(piece)]
-        known = self._known({folded for _, _, folded in found if not RUN.search(folded)})
+        known = self._known({folded for _, _, folded in found if not _unspaced(folded)})
         for start, word, folded in found:
             if what := known.get(folded) or self._part(word):
                 yield _Match(start, start + len(word), what)
-            elif RUN.search(folded):
+            elif self._pairs and _unspaced(folded):
                 yield from self._pairs_in(start, word)
 
     def _known(self, words: set[str]) -> dict[str, str]:
@@ -104,7 +120,7 @@ class _Asked:
         if self._tokens:
             stemmed = self._stems(words)
             known = {word: token for word in words for token in stemmed.get(word, ()) if token in self._tokens}
-        for beginning in self.beginnings:
+        for beginning in self._beginnings:
             known |= {word: beginning for word in words if word.startswith(beginning)}
         return known
 
@@ -112,18 +128,29 @@ class _Asked:
         """Return the part of a name such as StateGraph that was asked for."""
         if word.islower() or not word.isascii():
             return None
-        return next((part for part in name_parts(word) if part in self.words), None)
+        return next((part for part in name_parts(word) if part in self._words), None)
 
     def _pairs_in(self, start: int, word: str) -> Iterator[_Match]:
         """Yield the pairs (or single characters) of a run that were asked for; folding may lengthen a character."""
         folded = [fold(char) for char in word]
         origin = [at for at, chars in enumerate(folded) for _ in chars]
         run = "".join(folded)
+        least = 3 if _LETTERS.match(word) and len(self._pairs) > 1 else 1
+        together: list[_Match] = []  # each overlaps or touches the one before it
         for at in range(len(run)):
-            for pair in (run[at : at + 2], run[at]):
-                if pair in self.pairs:
-                    yield _Match(start + origin[at], start + origin[at + len(pair) - 1] + 1, pair)
-                    break
+            pair = next((pair for pair in (run[at : at + 2], run[at]) if pair in self._pairs), None)
+            if pair is None:
+                continue
+            match = _Match(start + origin[at], start + origin[at + len(pair) - 1] + 1, pair)
+            if together and match.start > together[-1].end:
+                yield from _if_long(together, least)
+                together = []
+            together.append(match)
+        yield from _if_long(together, least)
+
+
+def _if_long(together: list[_Match], least: int) -> list[_Match]:
+    return together if together and together[-1].end - together[0].start >= least else []
 
 
 def _words(piece: str) -> Iterator[tuple[int, str]]:
@@ -132,7 +159,7 @@ def _words(piece: str) -> Iterator[tuple[int, str]]:
     for token in tokens(piece):
         at = piece.index(token, at)
         begin = 0
-        for run in RUN.finditer(token):
+        for run in RUN.finditer(token) if not token.isascii() else ():
             if run.start() > begin:
                 yield at + begin, token[begin : run.start()]
             yield at + run.start(), run.group()
@@ -142,17 +169,12 @@ def _words(piece: str) -> Iterator[tuple[int, str]]:
         at += len(token)
 
 
-def _where(text: str, asked: _Asked) -> int:
-    """Return where to look in a long text: at its beginning, or before the first word of the query beyond it."""
-    if next(asked.matches(text[:SLICE_CHARS]), None) is not None:
-        return 0
-    longest = sorted(set(asked.literals), key=len, reverse=True)[:PROBED_TERMS]
-    places = [at for word in longest for form in (word, word.capitalize()) if (at := text.find(form)) >= 0]
-    return max(0, min(places, default=0) - SNIPPET_CHARS)
+def _unspaced(word: str) -> bool:
+    return not word.isascii() and RUN.search(word) is not None
 
 
 def _window(matches: list[_Match], width: int) -> Mark:
-    """Return the stretch from match to match, at most `width` long, with most different matches; then most; then first."""
+    """Return the stretch of at most `width` with most different matches; of equal ones that with most, the first."""
     best, most = (0, 0), (0, 0)
     inside: Counter[str] = Counter()
     left = 0

@@ -1,0 +1,104 @@
+"""The quality part: what memdb finds, beside what plain FTS5 finds, on the same documents and queries in one run.
+
+Every document is a page of its group's user. Each query is asked of every system in turn, on an open file, one after
+another; a time is that of the awaited call (memdb: on a file, with its hop; plain FTS5: in memory, on the caller's
+thread). Documents and queries never leave their folder.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from typing import Any
+
+from rich.console import Console
+
+import memdb
+from benchmarks.baseline import PlainIndex
+from benchmarks.datasets import Dataset, folders, load
+from benchmarks.figures import percentile
+from benchmarks.measures import DEPTH, measure
+from benchmarks.settings import Settings
+from memdb import Database, KnowledgePage
+
+System = Callable[[str, str, int], Awaitable[list[str]]]
+
+PER_CALL = 5_000
+QUICK_QUERIES = 20
+
+
+async def run(settings: Settings, console: Console) -> list[dict[str, Any]]:
+    """Measure every set of the folders given, or the one asked for."""
+    if not settings.data:
+        raise SystemExit("say where the retrieval sets are: python -m benchmarks quality --data DIR")
+    found = [folder for folder in folders(settings.data) if settings.only in (None, folder.name)]
+    if not found:
+        raise SystemExit(f"there is no set {settings.only!r} in the folders given")
+    sets: list[dict[str, Any]] = []
+    for folder in found:
+        console.print(f"[dim]{folder.name} ...[/dim]")
+        sets.append(await _measure_set(load(folder), settings))
+    return sets
+
+
+async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
+    async with memdb.open(settings.folder / f"{dataset.name}.db") as db:
+        with closing(PlainIndex(dataset.documents)) as plain:
+            await _fill(db, dataset)
+
+            async def pages(user: str, query: str, limit: int) -> list[str]:
+                return [page.id for page in await db.memory(user).pages.search(query, limit)]
+
+            systems: dict[str, System] = {
+                "memdb": pages,
+                "FTS5, all words": _on_this_thread(plain.all_words),
+                "FTS5, no stop words": _on_this_thread(plain.no_stop_words),
+            }
+            figures = await _measure_systems(dataset, systems, settings)
+    return {
+        "name": dataset.name,
+        "documents": dataset.size,
+        "queries": settings.size(len(dataset.queries), min(QUICK_QUERIES, len(dataset.queries))),
+        "systems": figures,
+    }
+
+
+async def _fill(db: Database, dataset: Dataset) -> None:
+    by_user: dict[str, list[KnowledgePage]] = {}
+    for document in dataset.documents:
+        page = KnowledgePage(id=document.id, title=document.title, content=document.text)
+        by_user.setdefault(document.user, []).append(page)
+    for user, pages in by_user.items():
+        for at in range(0, len(pages), PER_CALL):
+            await db.memory(user).pages.add_pages(pages[at : at + PER_CALL])
+
+
+async def _measure_systems(
+    dataset: Dataset, systems: dict[str, System], settings: Settings
+) -> dict[str, dict[str, float]]:
+    queries = dataset.queries[:QUICK_QUERIES] if settings.quick else dataset.queries
+    answers: dict[str, list[list[str]]] = {name: [] for name in systems}
+    times: dict[str, list[float]] = {name: [] for name in systems}
+    for query in queries:
+        for name, search in systems.items():
+            start = time.perf_counter()
+            answers[name].append(await search(query.user, query.text, DEPTH))
+            times[name].append(time.perf_counter() - start)
+    return {
+        name: {
+            **measure(zip(answers[name], (query.grades for query in queries), strict=True)),
+            "queries/s": round(len(queries) / sum(times[name]), 1),
+            "p50 ms": round(statistics.median(times[name]) * 1e3, 3),
+            "p99 ms": round(percentile(times[name], 0.99) * 1e3, 3),
+        }
+        for name in systems
+    }
+
+
+def _on_this_thread(search: Callable[[str, str, int], list[str]]) -> System:
+    async def asked(user: str, query: str, limit: int) -> list[str]:
+        return search(user, query, limit)
+
+    return asked

@@ -1,0 +1,83 @@
+"""What the commands share: their arguments, and opening the file they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from memdb.errors import InvalidInput, MissingFile
+
+if TYPE_CHECKING:
+    from memdb.database import Database
+    from memdb.storage.upkeep import LayerStats
+
+T = TypeVar("T")
+
+MOST_NAMED = 10  # users that a sentence names
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="The memdb file.", show_default=False)]
+User = Annotated[
+    str | None,
+    typer.Option("--user", metavar="USER", help="Whose memory; may be left out when the file holds one user."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end."""
+    import asyncio
+
+    return asyncio.run(work)
+
+
+@asynccontextmanager
+async def opened(file: str, *, read_only: bool = True, migrate: bool = True) -> AsyncIterator[Database]:
+    """Open a file that is there: to look into it or, without `read_only`, to work on it.
+
+    Raises:
+        InvalidInput, MissingFile: there is no such file, or nothing in it.
+    """
+    require(file)
+    import memdb
+
+    async with memdb.open(file, read_only=read_only, create=False, migrate=migrate) as db:
+        yield db
+
+
+def require(file: str) -> None:
+    """Refuse a path where no memdb file can be, in a sentence that says what to do.
+
+    Raises:
+        InvalidInput, MissingFile: see above.
+    """
+    if file == ":memory:":
+        raise InvalidInput("':memory:' lives and ends with its program; name a file")
+    if not os.path.exists(file):
+        raise MissingFile(f"there is no file {file}; make one with `memdb init {file}`, or check the path")
+    if os.path.isfile(file) and os.path.getsize(file) == 0:
+        raise InvalidInput(f"{file} is an empty file; make it a memdb file with `memdb init {file}`")
+
+
+def choose_user(file: str, layers: Sequence[LayerStats], user: str | None) -> str | None:
+    """Return whose memory is meant; None when the file holds none.
+
+    Args:
+        file: the file, for the message.
+        layers: what it holds.
+        user: what --user says.
+
+    Raises:
+        InvalidInput: it was left out, and the file holds several users.
+    """
+    if user is not None:
+        return user
+    users = sorted({row.user_id for row in layers})
+    if len(users) < 2:
+        return users[0] if users else None
+    named = ", ".join(repr(name) for name in users[:MOST_NAMED])
+    more = f" and {len(users) - MOST_NAMED:,} more" if len(users) > MOST_NAMED else ""
+    raise InvalidInput(f"{file} holds {len(users):,} users, say whose memory with --user: {named}{more}")

@@ -1,0 +1,132 @@
+"""demo: a memory to look at, made from notes that come with memdb."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memdb.cli import output
+from memdb.cli.arguments import run
+from memdb.errors import AlreadyExists
+
+if TYPE_CHECKING:
+    from memdb.database import Database
+    from memdb.layers.knowledge import KnowledgePage
+    from memdb.retrieval.find import Hit
+    from memdb.storage.transaction import Transaction
+
+USER = "ana"
+QUESTIONS = (
+    "How does Ana take her coffee?",
+    "what did v2.10.3 fix in parse_config",
+    "为什么先把鸡蛋盛出来",
+    "京都の紅葉はいつが見頃？",
+    "ต้มยำใส่น้ำมะนาวตอนไหน",
+    "चाय में दूध कब डालें?",
+)
+
+
+def demo(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="Where to make it; else in a new folder.", show_default=False)
+    ] = None,
+) -> None:
+    """Make a memory of 24 notes in six languages and ask it six questions.
+
+    It needs no network and no model. The file stays, to be looked at.
+
+    Example: memdb demo
+    """
+    if file is not None and os.path.exists(file):
+        raise AlreadyExists(f"{file} is there already and was left alone; give the demo a path of its own")
+    if file is None:
+        import tempfile
+
+        file = os.path.join(tempfile.mkdtemp(prefix="memdb-demo-"), "ana.db")
+    run(_demo(file))
+
+
+async def _demo(file: str) -> None:
+    import memdb
+    import memdb.retrieval.find  # before the clock runs
+
+    pages = list(_pages())
+    began = time.perf_counter()
+    async with memdb.open(file) as db:
+        await db.memory(USER).pages.add_pages(pages)
+        output.say(f"{len(pages)} notes of an agent about Ana, stored in {_since(began)}:", f"  {file}", "")
+        command = await db.read(_shell_command, file)
+        answers = [await _ask(db, question) for question in QUESTIONS]
+    async with memdb.open(file) as db:
+        again = await _find(db, QUESTIONS[0])
+        sound = (await db.check()).ok
+    same = "the same answer" if again == answers[0] else "another answer"
+    output.say(
+        f"Closed and opened again: {same}, and the file is {'sound' if sound else 'NOT sound'}.",
+        "",
+        "Now ask it yourself:",
+        f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
+        "",
+        "The plain sqlite3 shell answers the first question, too:",
+        command,
+    )
+
+
+def _pages() -> Iterator[KnowledgePage]:
+    """Yield the notes that come with memdb."""
+    from importlib.resources import as_file, files
+
+    from memdb.cli.sources import find_sources
+    from memdb.layers.knowledge import KnowledgePage
+
+    with as_file(files("memdb.cli") / "notes") as folder:
+        for source in find_sources([str(folder)]):
+            for row in source.rows():
+                yield KnowledgePage(**row.fields)
+
+
+async def _find(db: Database, question: str) -> list[Hit]:
+    from memdb.retrieval.find import find
+    from memdb.scope import Scope
+
+    return await db.read(find, Scope(USER), question, 2)
+
+
+async def _ask(db: Database, question: str) -> list[Hit]:
+    """Ask a question and print what is found: the best hit with its words, the second by its title."""
+    from rich.text import Text
+
+    from memdb.cli.search import marked
+
+    began = time.perf_counter()
+    hits = await _find(db, question)
+    console = output.console()
+    console.print(Text.assemble((question, "bold cyan"), (f"  {_since(began)}", "dim")))
+    for hit in hits:
+        console.print(Text.assemble((f"{hit.score:6.2f}  ", "cyan"), (hit.title, "bold"), (f"  {hit.id}", "dim")))
+        if hit is hits[0]:
+            console.print(output.indented(marked(hit.snippet), 8))
+    output.say("")
+    return hits
+
+
+def _since(began: float) -> str:
+    return f"{1000 * (time.perf_counter() - began):.1f} ms"
+
+
+def _shell_command(tx: Transaction, file: str) -> str:
+    """Return the line for a shell that asks the first question with nothing but SQLite."""
+    from memdb.text.query import parse
+
+    token = tx.execute("SELECT token FROM v_scopes WHERE user_id = ? AND layer = '' AND session_id = ''", (USER,))[0][0]
+    words = " OR ".join(term.text for term in parse(QUESTIONS[0]))
+    sql = (
+        "SELECT p.id, p.title FROM record_search JOIN v_knowledge_pages AS p ON p.record_id = record_search.rowid"
+        f" WHERE record_search MATCH 'scope : {token} AND ({words})' ORDER BY rank LIMIT 1"
+    )
+    return f'sqlite3 {shlex.quote(file)} "{sql}"'

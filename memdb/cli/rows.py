@@ -1,0 +1,137 @@
+"""A line of JSONL or a file of text, as the fields of a page or as a reason to skip it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
+
+MAX_LINE_BYTES = 8 * MAX_CONTENT_BYTES  # the largest text, with every character escaped
+MAX_TITLE_FROM_TEXT = 80
+CARRIED = ("summary", "tags", "references", "category", "keywords", "created_at")  # keys of a row that a page has too
+
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class Row:
+    """What one line or file holds.
+
+    Args:
+        place: where it stands, for a message.
+        size: how many bytes of the source it took.
+        fields: the page's fields; empty when it is skipped.
+        user: whose page; None for the command's default.
+        reason: why it is skipped; "" when it is not.
+    """
+
+    place: str
+    size: int
+    fields: dict[str, Any] = field(default_factory=dict)
+    user: str | None = None
+    reason: str = ""
+
+
+def lines(file: BinaryIO, place: str) -> Iterator[Row]:
+    """Yield the lines of a JSONL file that are not blank, one at a time in memory."""
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        here, size = f"{place} {number}", len(line)
+        if size > MAX_LINE_BYTES:
+            while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
+                size += len(line)
+            yield Row(here, size, reason=f"it is longer than {MAX_LINE_BYTES:,} bytes")
+        elif number == 1 and line.startswith(_UTF16):
+            yield Row(here, size, reason="the file is UTF-16, only UTF-8 is read")
+            return
+        elif line.strip():
+            yield _line(here, line.removeprefix(_BOM) if number == 1 else line)
+
+
+def text_file(path: str, id: str) -> Row:
+    """Return a file of text as a row: its title is its first heading, else its name.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        raw = file.read(MAX_CONTENT_BYTES + 1)
+    row = Row(path, len(raw))
+    if len(raw) > MAX_CONTENT_BYTES:
+        row.reason = f"it is larger than {MAX_CONTENT_BYTES:,} bytes; store it in parts"
+        return row
+    try:
+        text = raw.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        utf16 = raw.startswith(_UTF16)
+        row.reason = "it is UTF-16, only UTF-8 is read" if utf16 else f"it is not UTF-8 (byte {error.start + 1})"
+        return row
+    if text.strip():
+        title = _heading(text) or Path(path).stem
+        row.fields = {"id": id, "title": title[:MAX_TITLE_CHARS], "content": text}
+    else:
+        row.reason = "it has no text"
+    return row
+
+
+def first_words(text: str) -> str:
+    """Return the beginning of a text as a title, cut at a word."""
+    line = " ".join(text[: 8 * MAX_TITLE_FROM_TEXT].split())
+    if len(line) <= MAX_TITLE_FROM_TEXT:
+        return line
+    cut = line[:MAX_TITLE_FROM_TEXT]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > MAX_TITLE_FROM_TEXT // 2 else cut[:-1]) + "…"
+
+
+def _line(place: str, line: bytes) -> Row:
+    row = Row(place, len(line))
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        row.reason = f"it is not UTF-8 (byte {error.start + 1})"
+    except (ValueError, RecursionError) as error:
+        row.reason = f"it is no JSON ({error})"
+    else:
+        row.reason = _fill(row, value)
+    return row
+
+
+def _fill(row: Row, value: Any) -> str:
+    """Fill a row from a line's value; return what is wrong with it, or ""."""
+    if not isinstance(value, dict):
+        return 'it is no JSON object such as {"_id": "1", "text": "..."}'
+    text, title, group, id = (value.get(name) for name in ("text", "title", "group", "_id"))
+    if not isinstance(text, str) or not text.strip():
+        return "it has no text"
+    if id is None or id == "":
+        return "its _id is missing"
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        return "its _id is no text"
+    if group is not None and not isinstance(group, str):
+        return "its group is no text"
+    row.user = group or None
+    row.fields = {name: value[name] for name in CARRIED if value.get(name) is not None}
+    row.fields |= {
+        "id": str(id),
+        "title": title if isinstance(title, str) and title.strip() else first_words(text),
+        "content": text,
+    }
+    return ""
+
+
+def _heading(text: str) -> str:
+    """Return the first heading of the first rank (# ...) that stands outside a block of code."""
+    in_code = False
+    for line in text.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+        elif line.startswith("# ") and not in_code:
+            return line[2:].strip().rstrip("#").rstrip()
+    return ""

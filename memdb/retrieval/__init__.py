@@ -1,0 +1,1 @@
+"""How memory is found again, across layers."""

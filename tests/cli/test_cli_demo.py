@@ -1,0 +1,87 @@
+"""demo: it answers, it survives, and the plain shell agrees."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb.cli.demo import QUESTIONS, USER
+from memdb.retrieval.find import find
+from memdb.scope import Scope
+from tests.cli.command_line import Cli
+
+BEST = ("coffee.md", "release-2.10.3.md", "tomato-eggs.md", "kyoto.md", "tomyum.md", "chai.md")
+
+
+def best(file: Path, question: str) -> str:
+    async def ask() -> str:
+        async with memdb.open(file, read_only=True) as db:
+            return (await db.read(find, Scope(USER), question))[0].id
+
+    return asyncio.run(ask())
+
+
+def test_the_demo(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "it's a demo.db"
+    done = cli("demo", file)
+    assert done.status == 0
+    assert done.err == ""
+    lines = done.out.splitlines()
+    assert len(lines) < 60
+    assert str(file) in done.out
+    assert "the same answer, and the file is sound" in done.out
+    for question, id in zip(QUESTIONS, BEST, strict=True):
+        asked = next(at for at, line in enumerate(lines) if line.startswith(question))
+        assert lines[asked].endswith(" ms")
+        assert lines[asked + 1].endswith(f"  {id}")
+        assert best(file, question) == id
+
+    program, named, sql = shlex.split(lines[-1])
+    assert (program, named) == ("sqlite3", str(file))
+    connection = sqlite3.connect(file)
+    assert connection.execute(sql).fetchall() == [("coffee.md", "How Ana takes her coffee")]
+    connection.close()
+    if shutil.which("sqlite3"):
+        shell = subprocess.run(lines[-1], shell=True, capture_output=True, text=True, check=True)
+        assert shell.stdout == "coffee.md|How Ana takes her coffee\n"
+
+
+def test_the_demo_offers_a_question_that_finds_something(cli: Cli, tmp_path: Path) -> None:
+    shown = cli("demo", tmp_path / "demo.db").out.splitlines()
+    command = next(shlex.split(line) for line in shown if line.startswith("  memdb search"))
+    assert cli(*command[1:]).status == 0
+
+
+def test_the_demo_makes_a_folder_of_its_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert cli("demo").status == 0
+    assert cli("demo").status == 0
+    assert len(list(tmp_path.glob("memdb-demo-*/ana.db"))) == 2
+
+
+def test_the_demo_leaves_a_file_alone(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("dear")
+    done = cli("demo", file)
+    assert done.status == 2
+    assert "already" in done.complaint
+    assert file.read_text() == "dear"
+
+
+def test_every_note_has_a_title_of_its_own_and_is_found_by_it(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "demo.db"
+    cli("demo", file)
+    pages = cli("pages", file, "--json").json
+    assert len(pages) == len(list(files("memdb.cli").joinpath("notes").iterdir())) == 24
+    assert len({page["title"] for page in pages}) == 24
+    for page in pages:
+        assert cli("search", file, page["title"], "--json").json[0]["id"] == page["id"]

@@ -1,0 +1,125 @@
+"""search: whose memory, which hits, how they are shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import memdb
+from tests.cli.command_line import Cli
+
+
+def test_a_hit_has_rank_score_title_layer_id_and_words(cli: Cli, filled: Path) -> None:
+    shown = cli("search", filled, "which", "port", "--user", "alice")
+    assert shown.status == 0
+    first, second, third = shown.out.splitlines()
+    rank, score, title = first.split(maxsplit=2)
+    assert (rank, title) == ("1.", "The inventory service listens on port 8443.")
+    assert float(score) > 0
+    assert second == "    page port"
+    assert third == "    The inventory service listens on port 8443."
+
+
+def test_a_hit_as_json(cli: Cli, filled: Path) -> None:
+    hits = cli("search", filled, "tea", "--user", "alice", "--json").json
+    assert [hit["id"] for hit in hits] == ["tea"]
+    hit = hits[0]
+    assert set(hit) == {"rank", "score", "layer", "id", "title", "snippet", "marks", "created_at"}
+    assert (hit["rank"], hit["layer"]) == (1, "page")
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["tea"]
+    assert hit["created_at"].endswith("Z")
+
+
+@pytest.mark.parametrize(("query", "id"), [("listening", "port"), ("猫", "umi"), ('"green tea"', "tea")])
+def test_any_language_stems_and_phrases(cli: Cli, filled: Path, query: str, id: str) -> None:
+    assert cli("search", filled, query, "--user", "alice", "--json").json[0]["id"] == id
+
+
+def test_the_only_user_needs_no_name(cli: Cli, path: Path, jsonl: Callable[..., Path]) -> None:
+    cli("ingest", path, jsonl({"_id": "1", "text": "tea", "group": "zoe"}))
+    assert cli("search", path, "tea", "--json").json[0]["id"] == "1"
+    assert cli("pages", path, "--json").json[0]["id"] == "1"
+
+
+@pytest.mark.parametrize("command", [["search", "tea"], ["pages"], ["pages", "--id", "tea"]])
+def test_several_users_must_be_told_apart(cli: Cli, filled: Path, command: list[str]) -> None:
+    done = cli(command[0], filled, *command[1:])
+    assert done.status == 2
+    assert done.complaint.endswith("--user: 'alice', 'bob'")
+
+
+def test_ten_users_are_named(cli: Cli, path: Path, jsonl: Callable[..., Path]) -> None:
+    cli("ingest", path, jsonl(*[{"_id": "1", "text": "tea", "group": f"u{at:02}"} for at in range(13)]))
+    said = cli("search", path, "tea").complaint
+    assert "13 users" in said
+    assert said.endswith("'u09' and 3 more")
+    assert "'u10'" not in said
+
+
+def test_nobody_sees_another_users_memory(cli: Cli, filled: Path) -> None:
+    assert [hit["id"] for hit in cli("search", filled, "tea", "--user", "bob", "--json").json] == ["tea"]
+    assert "Bob" in cli("search", filled, "tea", "--user", "bob").out
+    assert cli("search", filled, "inventory", "--user", "bob").status == 1
+    assert cli("search", filled, "tea", "--user", "carol").status == 1
+
+
+@pytest.mark.parametrize(
+    "query", ["", " ", "!!!", '"', "submarine", "NEAR(", "a AND", "*", "\N{FIRE}", "' OR 1=1 --", "x" * 100_000]
+)
+def test_what_matches_nothing_is_status_1(cli: Cli, filled: Path, query: str) -> None:
+    done = cli("search", filled, "--user", "alice", "--", query)
+    assert done.status == 1
+    assert len(done.complaint) < 300
+    assert done.out == ""
+    assert cli("search", filled, "--user", "alice", "--json", "--", query).json == []
+
+
+def test_fifty_thousand_words(cli: Cli, filled: Path) -> None:
+    words = [f"w{at}" for at in range(50_000)]
+    assert cli("search", filled, "--user", "alice", "--json", *words, "inventory").json[0]["id"] == "port"
+
+
+def test_a_new_file_holds_nothing(cli: Cli, path: Path) -> None:
+    assert cli("search", path, "tea").status == 1
+
+
+def test_limit_and_layer(cli: Cli, path: Path) -> None:
+    async def fill() -> None:
+        async with memdb.open(path) as db:
+            memory = db.memory("alice")
+            await memory.items.save(memdb.MemoryItem(id="note", content="tea at four"))
+            await memory.pages.add_page(memdb.KnowledgePage(id="page", title="Tea", content="tea and more tea"))
+
+    asyncio.run(fill())
+
+    def found(*options: object) -> set[tuple[str, str]]:
+        return {(hit["layer"], hit["id"]) for hit in cli("search", path, "tea", "--json", *options).json}
+
+    assert found() == {("item", "note"), ("page", "page")}
+    assert found("--layer", "items") == {("item", "note")}
+    assert found("--layer", "pages") == {("page", "page")}
+    assert len(found("--limit", 1)) == 1
+    shown = cli("search", path, "tea", "--layer", "items").out.splitlines()
+    assert shown[0].endswith("  note")
+    assert shown[1] == "    item note"
+
+
+def test_a_pipe_gets_whole_lines_without_colour(cli: Cli, path: Path, jsonl: Callable[..., Path]) -> None:
+    title = "A title that goes on " * 20
+    cli("ingest", path, jsonl({"_id": "i" * 300, "title": title, "text": "[bold]tea[/bold] " + "and cake " * 50}))
+    lines = cli("search", path, "tea").out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].endswith(title.strip())
+    assert lines[1] == "    page " + "i" * 300
+    assert lines[2].startswith("    [bold]tea[/bold] and")
+
+
+def test_control_characters_of_a_title_do_not_reach_the_terminal(
+    cli: Cli, path: Path, jsonl: Callable[..., Path]
+) -> None:
+    cli("ingest", path, jsonl({"_id": "1\x1b]0;owned\x07", "title": "a\x1b[2J\nb", "text": "tea\x1b[2J"}))
+    assert "\x1b" not in cli("search", path, "tea").out
+    assert len(cli("search", path, "tea").out.splitlines()) == 3

@@ -1,0 +1,86 @@
+"""The benchmarks' commands run and write their figures. What they measure is no matter of a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SUBJECTS = ("save, one caller", "save, 64 callers", "save, 256 callers", "save_many", "get /", "search ", "start ")
+
+
+def command(*arguments: str, results: Path) -> dict[str, Any]:
+    """Run the command and return the figures that it wrote."""
+    search = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments, "--results", str(results)],
+        check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": search}, capture_output=True, timeout=120,
+    )  # fmt: skip
+    dated, latest = sorted(results.iterdir())
+    assert latest.name.endswith("-latest.json")
+    assert dated.read_text() == latest.read_text()
+    figures = json.loads(latest.read_text())
+    assert set(figures["versions"]) == {"python", "sqlite", "memdb", "packages"}
+    assert set(figures["machine"]) == {"cpu", "cores", "system", "filesystem", "fsync_us"}
+    return figures  # type: ignore[no-any-return]
+
+
+@pytest.fixture(name="dataset")
+def a_dataset(tmp_path: Path) -> Path:
+    """A retrieval set of two users' documents, with a query over all of them."""
+    folder = tmp_path / "sets" / "tiny"
+    folder.mkdir(parents=True)
+    documents = [
+        {"_id": "1", "text": "Alice drinks green tea", "group": "alice"},
+        {"_id": "2", "text": "Bob prefers coffee", "title": "Coffee", "group": "bob"},
+        {"_id": "3", "text": "The train leaves at nine", "group": "alice"},
+    ]
+    queries = [
+        {"_id": "a", "text": "what tea does she drink?", "group": "alice"},
+        {"_id": "b", "text": "who prefers coffee", "group": ""},
+        {"_id": "c", "text": "a question without an answer", "group": "bob"},
+    ]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    (folder / "qrels.tsv").write_text("a\t1\t2\nb\t2\t1\n")
+    return folder.parent
+
+
+def test_speed_compares_every_subject(tmp_path: Path) -> None:
+    comparisons = command("speed", "--quick", results=tmp_path / "results")["comparisons"]
+    names = [comparison["name"] for comparison in comparisons]
+    assert all(any(name.startswith(subject) for name in names) for subject in SUBJECTS)
+    for comparison in comparisons:
+        assert comparison["ratio"]["median"] > 0
+        assert {"median", "p99"} <= set(comparison["ours_us"]) & set(comparison["theirs_us"])
+        assert comparison["measured"]
+        assert comparison["against"]
+
+
+def test_searches_that_are_compared_answer_the_same(tmp_path: Path) -> None:
+    comparisons = command("speed", "--quick", "--only", "search", "--pages", "1500", results=tmp_path)["comparisons"]
+    assert [comparison["notes"]["overlap"] for comparison in comparisons] == [1.0] * len(comparisons)
+
+
+def test_quality_measures_a_folder_of_sets(tmp_path: Path, dataset: Path) -> None:
+    [tiny] = command("quality", "--data", str(dataset), results=tmp_path / "results")["sets"]
+    assert (tiny["name"], tiny["documents"], tiny["queries"]) == ("tiny", 3, 2)
+    for figures in tiny["systems"].values():
+        assert figures["recall@5"] == figures["mrr"] == figures["ndcg@10"] == 1.0
+        assert figures["queries/s"] > 0
+
+
+def test_measures_are_the_standard_ones() -> None:
+    from benchmarks.measures import ndcg, recall, reciprocal_rank
+
+    grades = {"a": 3, "b": 1}
+    assert recall(["x", "a"], grades, 5) == 0.5
+    assert reciprocal_rank(["x", "a"], grades) == 0.5
+    assert ndcg(["a", "b"], grades, 10) == 1.0
+    assert ndcg(["b", "a"], grades, 10) == pytest.approx((1 + 3 / 1.584962500721156) / (3 + 1 / 1.584962500721156))
