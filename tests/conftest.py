@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -53,9 +53,9 @@ def clock() -> SteppingClock:
 
 
 @pytest.fixture(params=["file", "memory"])
-def place(request: pytest.FixtureRequest) -> Iterator[Path | str]:
+def place(request: pytest.FixtureRequest) -> Path | str:
     """Where a database lives: a file, or ":memory:"."""
-    yield request.getfixturevalue("path") if request.param == "file" else ":memory:"
+    return request.getfixturevalue("path") if request.param == "file" else ":memory:"
 
 
 @pytest.fixture

@@ -86,10 +86,12 @@ async def test_delete_takes_all_with_it(memory):
 
 
 async def test_a_title_weighs_more_than_the_content(memory):
-    filler = [page(f"f{n}", f"Filler {n}", content="nothing of interest") for n in range(20)]
     await memory.pages.add_pages(
-        [page("body", "Some notes", content="about sqlite here"), page("title", "About sqlite", content="some notes here")]
-        + filler
+        [
+            page("body", "Some notes", content="about sqlite here"),
+            page("title", "About sqlite", content="some notes here"),
+            *(page(f"f{n}", f"Filler {n}", content="nothing of interest") for n in range(20)),
+        ]
     )
     assert [found.id for found in await memory.pages.search("sqlite")] == ["title", "body"]
 
@@ -128,7 +130,12 @@ async def test_find_by_keywords_matches_as_documented(memory):
             page("both", "Langgraph", tags=["langgraph"]),
         ]
     )
-    assert [found.id for found in await memory.pages.find_by_keywords(["LANGGRAPH"])] == ["both", "title", "tag", "summary"]
+    assert [found.id for found in await memory.pages.find_by_keywords(["LANGGRAPH"])] == [
+        "both",
+        "title",
+        "tag",
+        "summary",
+    ]
     assert [found.id for found in await memory.pages.find_by_keywords(["lang"])] == ["title", "both", "summary"]
     assert [found.id for found in await memory.pages.find_by_keywords(["guide"])] == []
     assert [found.id for found in await memory.pages.find_by_keywords(["else", "some"], limit=1)] == ["tag"]
@@ -137,7 +144,11 @@ async def test_find_by_keywords_matches_as_documented(memory):
 
 async def test_find_by_keywords_in_other_scripts(memory):
     await memory.pages.add_pages(
-        [page("zh", "状态管理指南", summary="如何保存状态"), page("ru", "Граф знаний", tags=["граф"]), page("el", "Ωμέγα")]
+        [
+            page("zh", "状态管理指南", summary="如何保存状态"),
+            page("ru", "Граф знаний", tags=["граф"]),
+            page("el", "Ωμέγα"),
+        ]
     )
     assert [found.id for found in await memory.pages.find_by_keywords(["状态"])] == ["zh"]
     assert [found.id for found in await memory.pages.find_by_keywords(["保存"])] == ["zh"]
@@ -146,7 +157,9 @@ async def test_find_by_keywords_in_other_scripts(memory):
 
 
 async def test_the_index_tells_all_but_the_content(memory):
-    await memory.pages.add_pages([page("b", "B", summary="s", tags=["t"], category="x"), page("a", "A", content="long")])
+    await memory.pages.add_pages(
+        [page("b", "B", summary="s", tags=["t"], category="x"), page("a", "A", content="long")]
+    )
     index = await memory.pages.get_index()
     assert [(entry.id, entry.title, entry.tags, entry.category) for entry in index] == [
         ("b", "B", ["t"], "x"),

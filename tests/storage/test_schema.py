@@ -1,4 +1,4 @@
-"""The schema and the road to it: migrations and the present text agree, an old file is brought up whole or not at all."""
+"""The schema and the road to it: migrations and the present text agree, an old file comes up whole or not at all."""
 
 from __future__ import annotations
 
