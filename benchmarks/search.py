@@ -101,7 +101,7 @@ class _Bench:
         result = Comparison(
             f"search {self.pages:,}: {kind.name}",
             f"await memory.pages.search(query, limit={LIMIT})",
-            f"plain FTS5 statement{', joined to the user' if kind.restricted else ''}, LIMIT {LIMIT}, on a worker's thread",
+            f"plain FTS5 statement{' joined to the user' if kind.restricted else ''}, LIMIT {LIMIT}, on a worker's thread",
             kind.target,
         )
         chosen = random.Random(kind.name)
@@ -139,8 +139,8 @@ class _Bench:
 
     async def _rows(self, statement: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """Run a plain statement in one hop."""
-        rows: list[tuple[Any, ...]] = await self.raw._execute(partial(_fetch, self.raw._conn, statement, values))
-        return rows
+        fetch = partial(_fetch, self.raw._conn, statement, values)
+        return await self.raw._execute(fetch)  # type: ignore[no-any-return, no-untyped-call]
 
     async def _found(self, user: str, asked: list[str]) -> list[tuple[str, float]]:
         hits = await self.db.memory(user).pages.search_scored(" ".join(asked), limit=LIMIT)

@@ -119,6 +119,11 @@ async def test_a_unit_that_would_end_its_transaction_is_refused_and_undone(db: m
     assert not {"bad", "worse"} & set(await stored(db))
 
 
+async def test_a_statement_may_begin_with_many_comments(db: memdb.Database) -> None:
+    sql = "/**/" * 60 + "-- a\n" * 60 + "SELECT 1"
+    assert await asyncio.wait_for(db.read(lambda tx: tx.execute(sql)), 20) == [(1,)]
+
+
 async def test_a_unit_whose_transaction_is_rolled_back_under_it_stores_nothing_more(db: memdb.Database) -> None:
     def unit(tx: Any) -> None:
         tx.execute(PUT, ("bad",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sqlite3
 import sys
 import threading
@@ -79,6 +80,36 @@ async def test_reads_that_wait_while_the_handle_closes_are_answered_or_told(tmp_
     await db.close()
     answers = await asyncio.wait_for(asyncio.gather(*reads, return_exceptions=True), 10)
     assert [answer for answer in answers if answer != 1 and not isinstance(answer, Closed)] == []
+
+
+@pytest.mark.parametrize("turns", [1, 2, 5])
+async def test_reads_that_are_just_connecting_when_the_handle_closes_leave_nothing_behind(
+    path: Path, turns: int
+) -> None:
+    threads, files = threading.active_count(), open_files()
+    db = await memdb.open(path)
+    reads = [asyncio.create_task(db.read(lambda tx: 1)) for _ in range(4)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await db.close()
+    answers = await asyncio.wait_for(asyncio.gather(*reads, return_exceptions=True), 10)
+    assert [answer for answer in answers if answer != 1 and not isinstance(answer, Closed)] == []
+    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+
+
+async def test_reads_that_are_cancelled_while_the_handle_closes_are_cancelled_and_nothing_else(path: Path) -> None:
+    chance = random.Random(7)
+    for _ in range(100):
+        db = await memdb.open(path, readers=2)
+        reads = [asyncio.create_task(db.read(lambda tx: tx.execute("SELECT count(*) FROM record"))) for _ in range(5)]
+        await asyncio.sleep(chance.random() * 0.003)
+        closing = asyncio.create_task(db.close())
+        await asyncio.sleep(chance.random() * 0.002)
+        for read in reads:
+            read.cancel()
+        for answer in await asyncio.gather(*reads, return_exceptions=True):
+            assert answer == [(0,)] or isinstance(answer, asyncio.CancelledError | Closed), repr(answer)
+        await asyncio.wait_for(closing, 10)
 
 
 async def test_writes_that_wait_while_the_handle_closes_are_stored(tmp_path: Path) -> None:

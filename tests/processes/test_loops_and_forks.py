@@ -73,6 +73,23 @@ def test_closing_in_a_second_loop_does_not_hang_on_writes_the_first_one_left(tmp
     asyncio.run(close(db))
 
 
+def test_closing_after_a_loop_was_closed_over_waiting_reads(tmp_path: Path) -> None:
+    done = script(
+        """
+        import asyncio, time, memdb
+        loop = asyncio.new_event_loop()
+        db = loop.run_until_complete(memdb.open("a.db", readers=1).__aenter__())
+        reads = [loop.create_task(db.read(lambda tx: time.sleep(0.1))) for _ in range(3)]
+        loop.run_until_complete(asyncio.sleep(0.05))
+        loop.close()
+        asyncio.run(db.close())
+        print("closed")
+        """,
+        folder=tmp_path,
+    )
+    assert done.stdout == "closed\n", done.stderr
+
+
 def use_in_forked_child(path: Path) -> tuple[int, int]:
     """Fork with a handle open; return the child's exit code and how many items the parent then has."""
     with asyncio.Runner() as runner:

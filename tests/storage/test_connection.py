@@ -67,8 +67,8 @@ def test_the_thread_outlives_a_closed_loop():
 def all_error_names() -> list[str]:
     names = [name for name in dir(sqlite3) if name.startswith("SQLITE_") and isinstance(getattr(sqlite3, name), int)]
     families = (
-        "AUTH BUSY CANTOPEN CONSTRAINT CORRUPT ERROR FULL INTERRUPT IOERR LOCKED MISMATCH NOMEM NOTADB PERM PROTOCOL RANGE"
-        " READONLY SCHEMA TOOBIG"
+        "AUTH BUSY CANTOPEN CONSTRAINT CORRUPT ERROR FULL INTERRUPT IOERR LOCKED MISMATCH NOMEM NOTADB PERM PROTOCOL"
+        " RANGE READONLY SCHEMA TOOBIG"
     )
     return [name for name in names if name.removeprefix("SQLITE_").startswith(tuple(families.split()))]
 
