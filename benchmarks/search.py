@@ -78,7 +78,7 @@ KINDS = (
 async def run(settings: Settings) -> list[Comparison]:
     """Compare every kind of query at every size of file."""
     results: list[Comparison] = []
-    for pages in settings.pages or settings.size(PAGES, (2_000,)):
+    for pages in settings.pages or settings.size(PAGES, (1_500,)):
         path = settings.folder / f"search-{pages}.db"
         async with memdb.open(path) as db, aiosqlite.connect(path, isolation_level=None) as raw:
             await raw.execute("PRAGMA cache_size = -8192")  # as memdb's readers
@@ -101,7 +101,7 @@ class _Bench:
         result = Comparison(
             f"search {self.pages:,}: {kind.name}",
             f"await memory.pages.search(query, limit={LIMIT})",
-            f"plain FTS5 statement{' joined to the user' if kind.restricted else ''}, LIMIT {LIMIT}, on a worker's thread",
+            f"plain FTS5 statement{' joined to the user' * kind.restricted}, LIMIT {LIMIT}, on a worker's thread",
             kind.target,
         )
         chosen = random.Random(kind.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable
@@ -79,19 +78,20 @@ def main(arguments: list[str] | None = None) -> int:
     output.make_streams_forgiving()
     with output.warnings_shown():
         try:
-            status = _run(sys.argv[1:] if arguments is None else arguments)
-            sys.stdout.flush()
+            return _run(sys.argv[1:] if arguments is None else arguments)
         except BrokenPipeError:
             _close_stdout()
             return PIPE_CLOSED
-    return status
 
 
 def _run(arguments: list[str]) -> int:
     commands = get_command(app)
     try:
-        with commands.make_context("memdb", list(arguments)) as context:
-            commands.invoke(context)
+        try:
+            with commands.make_context("memdb", list(arguments)) as context:
+                commands.invoke(context)
+        finally:
+            sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
@@ -128,5 +128,4 @@ def _usage(error: Any) -> str:
 
 def _close_stdout() -> None:
     """Let nothing more be written to a pipe that nobody reads, not even at exit."""
-    logging.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

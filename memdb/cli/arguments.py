@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from memdb.cli.output import shortened
 from memdb.errors import InvalidInput, MissingFile
 
 if TYPE_CHECKING:
@@ -78,6 +79,6 @@ def choose_user(file: str, layers: Sequence[LayerStats], user: str | None) -> st
     users = sorted({row.user_id for row in layers})
     if len(users) < 2:
         return users[0] if users else None
-    named = ", ".join(repr(name) for name in users[:MOST_NAMED])
+    named = ", ".join(shortened(name, 40) for name in users[:MOST_NAMED])
     more = f" and {len(users) - MOST_NAMED:,} more" if len(users) > MOST_NAMED else ""
     raise InvalidInput(f"{file} holds {len(users):,} users, say whose memory with --user: {named}{more}")

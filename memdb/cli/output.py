@@ -22,7 +22,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def make_streams_forgiving() -> None:
-    """Let a terminal of another encoding show a replacement instead of failing."""
+    """Let a terminal of another encoding show a replacement instead of failing, and a closed stream swallow all."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - for as long as we run
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - for as long as we run
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -93,7 +95,9 @@ def working(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with console(stderr=True).status(what):
+    from rich.text import Text
+
+    with console(stderr=True).status(Text(what)):
         yield
 
 

@@ -67,7 +67,9 @@ async def _search(
         names = {LayerName.items: items.LAYER, LayerName.pages: knowledge.LAYER}
         owner = choose_user(file, (await db.stats()).layers, user)
         began = time.perf_counter()
-        hits = await db.read(find, Scope(owner), query, limit, names[layer] if layer else None) if owner else []
+        if owner is None:
+            return [], 0.0
+        hits = await db.read(find, Scope(owner), query, limit, names[layer] if layer else None)
         return hits, time.perf_counter() - began
 
 

@@ -248,6 +248,7 @@ class KnowledgeStore(Layer[Mode]):
             content=page.content,
             tags=page.tags,
             keywords=page.keywords or _rule(page.title, page.summary, page.content),
+            keywords_by_rule=not page.keywords,
             category=page.category,
             created_at=page.created_at,
         )

@@ -27,6 +27,7 @@ MAX_TAGS = 64
 MAX_TAG_CHARS = 200
 MAX_REFERENCES = 1_000
 _INT64 = 2**63
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # dumps() makes one a call
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -117,7 +118,9 @@ def _check_node(node: Any, name: str, depth: int) -> None:
 
 def to_json(value: Any) -> str:
     """Return a checked value as the JSON text that is stored."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if value or not isinstance(value, list | dict):
+        return _ENCODER.encode(value)
+    return "[]" if isinstance(value, list) else "{}"
 
 
 def normal_tag(tag: object, name: str = "tags") -> str:

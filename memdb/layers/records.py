@@ -199,6 +199,7 @@ def row(
     content: str = "",
     tags: Iterable[str] = (),
     keywords: Iterable[str] = (),
+    keywords_by_rule: bool = False,
     metadata: Any = None,
     category: str | None = None,
     created_at: datetime | None = None,
@@ -218,7 +219,7 @@ def row(
         title=title,
         summary=summary,
         content=content,
-        **segments(title, tags, summary, keywords, content),
+        **segments(title, tags, summary, keywords, content, by_rule=keywords_by_rule),
     )
 
 

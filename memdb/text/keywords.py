@@ -15,6 +15,8 @@ _WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 # A camel-case hump, an acronym before a hump, or digits: HTTPServer2 is HTTP, Server, 2.
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CAMEL = re.compile(r"\b(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z]\w*[A-Z0-9]\w*\b|\b[A-Z]{2,}\d\w*\b")
+_HINT_OF_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z0-9]|[A-Z]\w*\d")
+_HINT_OF_VERSION = re.compile(r"v\d+\.")
 _VERSION = re.compile(r"\bv(\d+(?:\.\d+)+)\b")
 _SNAKE = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b")
 
@@ -34,14 +36,17 @@ def split_names(text: str) -> list[str]:
         Distinct spellings in order of appearance, at most MAX_SPLIT_NAMES.
     """
     found: dict[str, None] = {}
-    for match in _CAMEL.finditer(text):
-        parts = name_parts(match.group())
-        if len(parts) > 1:
-            found[" ".join(parts)] = None
-    for match in _SNAKE.finditer(text):
-        found[match.group().replace("_", "").lower()] = None
-    for match in _VERSION.finditer(text):
-        found[match.group(1)] = None
+    if _HINT_OF_CAMEL.search(text):  # most prose has none, and the exact pattern looks at every word
+        for match in _CAMEL.finditer(text):
+            parts = name_parts(match.group())
+            if len(parts) > 1:
+                found[" ".join(parts)] = None
+    if "_" in text:
+        for match in _SNAKE.finditer(text):
+            found[match.group().replace("_", "").lower()] = None
+    if _HINT_OF_VERSION.search(text):
+        for match in _VERSION.finditer(text):
+            found[match.group(1)] = None
     return list(found)[:MAX_SPLIT_NAMES]
 
 

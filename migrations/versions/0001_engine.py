@@ -193,6 +193,10 @@ CREATE VIRTUAL TABLE record_vocabulary USING fts5vocab(record_search, row)
 """,
     """
 CREATE TRIGGER record_search_ai AFTER INSERT ON record BEGIN
+UPDATE scope SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
+  WHERE user_id = new.user_id AND layer = new.layer AND session_id = '';
+UPDATE scope SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
+  WHERE new.session_id != '' AND user_id = new.user_id AND layer = new.layer AND session_id = new.session_id;
 INSERT INTO record_search (rowid, title, tags, summary, keywords, content, scope)
   VALUES (new.id, CASE WHEN new.seg_revision > 0 THEN coalesce(new.title_seg, new.title) ELSE new.title END,
          CASE WHEN new.seg_revision > 0 THEN coalesce(new.tags_seg, new.tags) ELSE new.tags END,
@@ -200,13 +204,6 @@ INSERT INTO record_search (rowid, title, tags, summary, keywords, content, scope
          CASE WHEN new.seg_revision > 0 THEN coalesce(new.keywords_seg, new.keywords) ELSE new.keywords END,
          CASE WHEN new.seg_revision > 0 THEN coalesce(new.content_seg, new.content) ELSE new.content END,
          (SELECT tokens FROM scope WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id)));
-UPDATE scope
-       SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
-     WHERE user_id = new.user_id AND layer = new.layer AND session_id IN ('', new.session_id);
-INSERT INTO record_tag (user_id, tag, layer, record_id)
-  SELECT DISTINCT new.user_id, value, new.layer, new.id
-    FROM json_each(CASE WHEN json_valid(new.tags) THEN new.tags ELSE '[]' END)
-   WHERE type = 'text';
 END
 """,
     """
@@ -218,9 +215,10 @@ INSERT INTO record_search (record_search, rowid, title, tags, summary, keywords,
          CASE WHEN old.seg_revision > 0 THEN coalesce(old.keywords_seg, old.keywords) ELSE old.keywords END,
          CASE WHEN old.seg_revision > 0 THEN coalesce(old.content_seg, old.content) ELSE old.content END,
          (SELECT tokens FROM scope WHERE (user_id, layer, session_id) = (old.user_id, old.layer, old.session_id)));
-UPDATE scope
-       SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
-     WHERE user_id = old.user_id AND layer = old.layer AND session_id IN ('', old.session_id);
+UPDATE scope SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
+  WHERE user_id = old.user_id AND layer = old.layer AND session_id = '';
+UPDATE scope SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
+  WHERE old.session_id != '' AND user_id = old.user_id AND layer = old.layer AND session_id = old.session_id;
 DELETE FROM record_tag WHERE record_id = old.id;
 DELETE FROM record_reference WHERE source_id = old.id;
 DELETE FROM recall WHERE record_id = old.id;
@@ -240,12 +238,22 @@ UPDATE record SET seg_revision = 0
    AND (new.title IS NOT old.title OR new.tags IS NOT old.tags OR new.summary IS NOT old.summary OR new.keywords IS NOT old.keywords OR new.content IS NOT old.content);
 INSERT INTO record_search (rowid, title, tags, summary, keywords, content, scope)
   SELECT id, title, tags, summary, keywords, content, scope FROM record_text WHERE id = new.id;
-UPDATE scope
-       SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
-     WHERE user_id = old.user_id AND layer = old.layer AND session_id IN ('', old.session_id);
-UPDATE scope
-       SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
-     WHERE user_id = new.user_id AND layer = new.layer AND session_id IN ('', new.session_id);
+UPDATE scope SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
+  WHERE user_id = old.user_id AND layer = old.layer AND session_id = '';
+UPDATE scope SET records = records - 1, bytes = bytes - length(CAST(old.content AS BLOB))
+  WHERE old.session_id != '' AND user_id = old.user_id AND layer = old.layer AND session_id = old.session_id;
+UPDATE scope SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
+  WHERE user_id = new.user_id AND layer = new.layer AND session_id = '';
+UPDATE scope SET records = records + 1, bytes = bytes + length(CAST(new.content AS BLOB))
+  WHERE new.session_id != '' AND user_id = new.user_id AND layer = new.layer AND session_id = new.session_id;
+END
+""",
+    """
+CREATE TRIGGER record_tag_ai AFTER INSERT ON record WHEN new.tags IS NOT '[]' BEGIN
+INSERT INTO record_tag (user_id, tag, layer, record_id)
+    SELECT DISTINCT new.user_id, value, new.layer, new.id
+      FROM json_each(CASE WHEN json_valid(new.tags) THEN new.tags ELSE '[]' END)
+     WHERE type = 'text';
 END
 """,
     """

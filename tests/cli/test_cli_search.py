@@ -64,6 +64,7 @@ def test_nobody_sees_another_users_memory(cli: Cli, filled: Path) -> None:
     assert "Bob" in cli("search", filled, "tea", "--user", "bob").out
     assert cli("search", filled, "inventory", "--user", "bob").status == 1
     assert cli("search", filled, "tea", "--user", "carol").status == 1
+    assert cli("search", filled, "tea", "--user", "").status == 2
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ async def test_cancelled_opens_leave_nothing_behind(tmp_path: Path) -> None:
         await asyncio.sleep(chance.random() * 0.015)
         if (db := await cut_short(chance, task)) is not None:
             await db.close()
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
     for n in range(7):
         async with memdb.open(tmp_path / f"{n}.db") as db:
             await look_whole(db, tmp_path / f"{n}.db", set())
@@ -129,6 +129,6 @@ async def test_cancelled_closes_lose_nothing_and_can_be_finished(tmp_path: Path)
         await cut_short(chance, asyncio.create_task(db.close()))
         acknowledged |= set(await asyncio.wait_for(asyncio.gather(*writes), 30))
         await asyncio.wait_for(db.close(), 30)
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
     async with memdb.open(path) as db:
         await look_whole(db, path, acknowledged)

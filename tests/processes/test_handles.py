@@ -94,7 +94,7 @@ async def test_reads_that_are_just_connecting_when_the_handle_closes_leave_nothi
     await db.close()
     answers = await asyncio.wait_for(asyncio.gather(*reads, return_exceptions=True), 10)
     assert [answer for answer in answers if answer != 1 and not isinstance(answer, Closed)] == []
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
 
 
 async def test_reads_that_are_cancelled_while_the_handle_closes_are_cancelled_and_nothing_else(path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_a_cancelled_close_takes_nothing_from_a_write_under_way_and_can_be
     await asyncio.gather(closing, return_exceptions=True)
     assert await write == "stored"
     await db.close()
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
 
 
 async def test_two_callers_of_close_both_find_it_closed(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_opening_that_fails_leaves_no_descriptor_no_thread_and_no_litter(t
     for _ in range(30):
         with pytest.raises(NotAMemdbFile):
             await memdb.open(path)
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
     assert os.listdir(tmp_path) == ["notes.txt"], "something was left beside a file that is not ours"
 
 
@@ -168,7 +168,7 @@ async def test_a_handle_dropped_unclosed_ends_its_threads(tmp_path: Path) -> Non
     await db.memory().items.list()
     del db
     await asyncio.sleep(0.05)
-    assert wait_until(lambda: threading.active_count() == threads and open_files() == files)
+    assert wait_until(lambda: threading.active_count() <= threads and open_files() <= files)
     shell = sqlite3.connect(tmp_path / "a.db")
     assert shell.execute("SELECT count(*) FROM record").fetchone() == (1,)
     shell.close()

@@ -109,15 +109,17 @@ def test_the_pruned_top_k_is_the_top_k(seed: int, pages: int, k: int) -> None:
     run(go)
 
 
-@settings(SAME_EVERY_TIME, max_examples=15)
+@settings(SAME_EVERY_TIME, max_examples=12)
 @given(st.integers(0, 2**32))
-def test_the_answer_is_the_same_inside_a_unit_and_outside(seed: int) -> None:
+def test_the_answer_is_the_same_inside_a_unit_and_outside_while_others_write(seed: int) -> None:
     chance = random.Random(seed)
 
     async def go(db: memdb.Database) -> None:
         await history(db, chance, 100)
         memory = db.memory("alice")
         for query in queries(chance):
+            many = [KnowledgePage(id=str(n), title="", content=query) for n in range(chance.choice([0, 1, 40]))]
+            await db.memory(chance.choice(["alice", "bob"])).pages.add_pages(many, replace=True)
             live = await memory.pages.search_scored(query)
             inside = await memory.atomic(lambda m: m.pages.search_scored(query))  # noqa: B023 - awaited at once
             assert [hit.score for hit in inside] == pytest.approx([hit.score for hit in live], abs=NEAR)

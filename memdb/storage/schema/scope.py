@@ -60,6 +60,10 @@ SCOPE_SQL = (
 
 def count(sign: str, row: str) -> str:
     """Return SQL, for a trigger on record, that adds or takes away (`sign`) the record `row` (new or old)."""
-    return f"""UPDATE scope
-         SET records = records {sign} 1, bytes = bytes {sign} length(CAST({row}.content AS BLOB))
-       WHERE user_id = {row}.user_id AND layer = {row}.layer AND session_id IN ('', {row}.session_id);"""
+    change = f"SET records = records {sign} 1, bytes = bytes {sign} length(CAST({row}.content AS BLOB))"
+    here = f"user_id = {row}.user_id AND layer = {row}.layer"
+    # Two plain look-ups: IN would build a list for every row.
+    return f"""UPDATE scope {change}
+    WHERE {here} AND session_id = '';
+  UPDATE scope {change}
+    WHERE {row}.session_id != '' AND {here} AND session_id = {row}.session_id;"""

@@ -7,7 +7,6 @@ UPDATE triggers that fire for each other damage the index.
 
 from __future__ import annotations
 
-from memdb.storage.schema import tag
 from memdb.storage.schema.base import trigger, view, virtual_table
 from memdb.storage.schema.scope import count
 
@@ -70,11 +69,10 @@ SEARCH_SQL = (
         "record_search_ai",
         "AFTER INSERT ON record",
         f"""
+  {count("+", "new")}
   INSERT INTO record_search (rowid, {_COLUMNS})
     VALUES (new.id, {_texts("new")},
            {_tokens("new")});
-  {count("+", "new")}
-  {tag.FOLLOW}
 """,
     ),
     trigger(

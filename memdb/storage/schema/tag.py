@@ -19,18 +19,19 @@ record_tag = Table(
     sqlite_with_rowid=False,
 )
 
-FOLLOW = """INSERT INTO record_tag (user_id, tag, layer, record_id)
+_FOLLOW = """INSERT INTO record_tag (user_id, tag, layer, record_id)
     SELECT DISTINCT new.user_id, value, new.layer, new.id
       FROM json_each(CASE WHEN json_valid(new.tags) THEN new.tags ELSE '[]' END)
      WHERE type = 'text';"""
 
 TAG_SQL = (
+    trigger("record_tag_ai", "AFTER INSERT ON record WHEN new.tags IS NOT '[]'", _FOLLOW),
     trigger(
         "record_tag_au",
         "AFTER UPDATE OF tags, user_id, layer ON record",
         f"""
   DELETE FROM record_tag WHERE record_id = old.id;
-  {FOLLOW}
+  {_FOLLOW}
 """,
     ),
 )
