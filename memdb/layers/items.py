@@ -12,7 +12,7 @@ from memdb.layers.arguments import check_bulk, check_key, check_limit, check_sco
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
 from memdb.layers.recall import RecallStats
-from memdb.layers.records import Place, Record
+from memdb.layers.record import Place, Record, row
 from memdb.storage.transaction import Transaction
 
 LAYER = "item"
@@ -140,7 +140,7 @@ class MemoryStore(Layer[Mode]):
 
     def _row(self, tx: Transaction, item: MemoryItem) -> dict[str, Any]:
         item = MemoryItem.model_validate(item)
-        return records.row(
+        return row(
             self._place,
             item.id,
             tx.now,

@@ -14,7 +14,8 @@ from memdb.layers.arguments import check_bulk, check_key, check_limit, check_que
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Keywords, Model, References, Tags, Title
 from memdb.layers.page_lookup import find_pages
-from memdb.layers.records import Place, Record, here
+from memdb.layers.record import Place, Record, row
+from memdb.layers.records import here
 from memdb.storage.schema import record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
@@ -239,7 +240,7 @@ class KnowledgeStore(Layer[Mode]):
         return list(pages.values())
 
     def _row(self, tx: Transaction, page: KnowledgePage) -> dict[str, Any]:
-        return records.row(
+        return row(
             self._place,
             page.id,
             tx.now,

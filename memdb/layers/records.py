@@ -1,85 +1,31 @@
-"""What all layers share: put, get, delete, list, search, tags, references, expiry, recall.
-
-Plain functions over a transaction. A layer turns its model into the columns of a record and back; everything here is
-written once, for records.
-"""
+"""What all layers do with their records: put, add, get, delete, list, search, expire; over a transaction."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, func, or_, select, true
 
-from memdb.errors import AlreadyExists, MemdbError, SerializationError
+from memdb.errors import AlreadyExists
 from memdb.layers.arguments import check_limit, check_query
-from memdb.layers.models import to_json
-from memdb.scope import Scope
+from memdb.layers.record import UNREADABLE, Place, Record, made
 from memdb.storage import fulltext
-from memdb.storage.clock import from_text, to_text
+from memdb.storage.clock import to_text
 from memdb.storage.fulltext import Within
 from memdb.storage.quarantine import Damage
 from memdb.storage.schema import record
-from memdb.storage.segments import segments
 from memdb.storage.statement import Statement, each, insert, json_field, param
 from memdb.storage.transaction import Row, Transaction
-from memdb.text.check import check_text
 from memdb.text.query import parse
 
 T = TypeVar("T")
 
-# What a row that cannot be read makes a layer raise (RecursionError: JSON nested by hand).
-UNREADABLE = (ValueError, TypeError, RecursionError, MemdbError)
-
 BULK_ROWS = 500  # records of one statement: beyond it the JSON only grows
 PURGED_A_WRITE = 64  # expired records that a write takes away on the side
-
-
-class Record(NamedTuple):
-    """A record as it is read: the columns that layers make their models of."""
-
-    id: int
-    key: str
-    category: str | None
-    created_at: str
-    updated_at: str
-    expires_at: str | None
-    tags: str
-    keywords: str
-    metadata: str
-    title: str
-    summary: str
-    content: str
-
-    def json(self, name: str) -> Any:
-        """Return what the JSON column `name` holds."""
-        return json.loads(getattr(self, name))
-
-    def words(self, name: str) -> list[str]:
-        """Return the list of texts in the JSON column `name` (tags, keywords)."""
-        value = self.json(name)
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise SerializationError(f"the column {name} holds no list of texts")
-        return value
-
-    @property
-    def created(self) -> datetime:
-        """When it was first stored."""
-        return from_text(self.created_at)
-
-    @property
-    def updated(self) -> datetime:
-        """When it was last stored."""
-        return from_text(self.updated_at)
-
-    @property
-    def expires(self) -> datetime | None:
-        """When it ceases to be, if ever."""
-        return None if self.expires_at is None else from_text(self.expires_at)
 
 
 _COLUMNS = [record.c[name] for name in Record._fields]
@@ -156,71 +102,6 @@ _LISTS = {
     (True, False): _list(*_PREFIX),
     (True, True): _list(*_PREFIX, _SINCE),
 }
-
-
-# -- a layer's place and its rows -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a layer's records lie: the layer's name and the scope, as every statement carries them.
-
-    Args:
-        layer: the layer's name in the file.
-        user_id: the user.
-        session_id: the session; '' for a layer that lives by user.
-    """
-
-    layer: str
-    user_id: str
-    session_id: str = ""
-
-    @classmethod
-    def of(cls, layer: str, scope: Scope, *, by_session: bool = False) -> Place:
-        """Return the place of a layer in a scope."""
-        return cls(layer, scope.user_id, scope.session_id if by_session else "")
-
-    def values(self, **more: Any) -> dict[str, Any]:
-        """Return the parameters that name this place, and `more`."""
-        return {"layer": self.layer, "user_id": self.user_id, "session_id": self.session_id, **more}
-
-    def within(self, *, category: str | None = None) -> Within:
-        """Return what a search of this place sees."""
-        return Within(self.user_id, self.layer, self.session_id or None, category)
-
-
-def row(
-    place: Place,
-    key: str,
-    now: str,
-    *,
-    title: str = "",
-    summary: str = "",
-    content: str = "",
-    tags: Iterable[str] = (),
-    keywords: Iterable[str] = (),
-    keywords_by_rule: bool = False,
-    metadata: Any = None,
-    category: str | None = None,
-    created_at: datetime | None = None,
-    expires_at: datetime | None = None,
-) -> dict[str, Any]:
-    """Return a record's columns, with the texts that the index is given in place of those it could not cut."""
-    tags, keywords = list(tags), list(keywords)
-    return place.values(
-        key=key,
-        category=category,
-        created_at=now if created_at is None else to_text(created_at),
-        updated_at=now,
-        expires_at=None if expires_at is None else to_text(expires_at),
-        tags=to_json(tags),
-        keywords=to_json(keywords),
-        metadata=to_json(metadata),
-        title=title,
-        summary=summary,
-        content=content,
-        **segments(title, tags, summary, keywords, content, by_rule=keywords_by_rule),
-    )
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -320,40 +201,27 @@ def by_ids(tx: Transaction, user_id: str, ids: Iterable[int]) -> list[Row]:
 
 def shaped(tx: Transaction, rows: Iterable[Row], shape: Callable[[Record], T]) -> Iterator[T]:
     """Yield rows as `shape` makes them. A row that cannot be read is left out and marked for the quarantine."""
-    return (made for _, made in _shaped(tx, rows, shape))
+    return (value for _, value in _shaped(tx, rows, shape))
 
 
 def _shaped(tx: Transaction, rows: Iterable[Row], shape: Callable[[Record], T]) -> Iterator[tuple[int, T]]:
     for found in rows:
         try:
-            made = _made(found, shape, lenient=tx.lenient)
+            value = made(found, shape, lenient=tx.lenient)
         except UNREADABLE as error:
             reason = f"{type(error).__name__}: {error}"
             tx.damaged[found[0]] = Damage(reason, partial(_still_damaged, record_id=found[0], shape=shape))
             continue
-        yield found[0], made
-
-
-def _made(found: Row, shape: Callable[[Record], T], *, lenient: bool) -> T:
-    _check_columns(found, lenient=lenient)
-    return shape(Record(*found))
+        yield found[0], value
 
 
 def _still_damaged(tx: Transaction, record_id: int, shape: Callable[[Record], Any]) -> bool:
     """Return whether a row still cannot be read: somebody may have mended it since."""
     found = tx.one(_BY_ID, id=record_id)
     try:
-        return found is not None and _made(found, shape, lenient=True) is None
+        return found is not None and made(found, shape, lenient=True) is None
     except UNREADABLE:
         return True
-
-
-def _check_columns(found: Row, *, lenient: bool) -> None:
-    for name, value in zip(Record._fields, found, strict=True):
-        if isinstance(value, bytes):
-            raise SerializationError(f"the column {name} holds bytes instead of text")
-        if lenient and isinstance(value, str):
-            check_text(value, f"the column {name}")
 
 
 def _parts(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

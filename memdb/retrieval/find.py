@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import select
-
 from memdb.layers import records
-from memdb.layers.records import Record
+from memdb.layers.arguments import check_query
+from memdb.layers.record import Record
 from memdb.scope import Scope
 from memdb.storage.fulltext import Within
-from memdb.storage.schema import record
-from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
-from memdb.text.check import check_text
 from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 
@@ -42,13 +37,6 @@ class Hit:
     created_at: datetime
 
 
-_LAYERS_OF = Statement(
-    select(record.c.id, record.c.layer).where(
-        record.c.id.in_(select(each("ids").c.value)), (record.c.user_id.concat("")) == param("user_id")
-    )
-)
-
-
 def find(tx: Transaction, scope: Scope, query: str, limit: int = 10, layer: str | None = None) -> list[Hit]:
     """Return the records of a user that match a query best: a read unit, for `db.read(find, scope, query)`.
 
@@ -66,15 +54,13 @@ def find(tx: Transaction, scope: Scope, query: str, limit: int = 10, layer: str 
     Raises:
         InvalidInput: the query is no text, or the limit is out of range.
     """
-    marker = Marker(parse(check_text(query, "query")), stems=STEMMER.tokens)
+    marker = Marker(parse(check_query(query)), stems=STEMMER.tokens)
 
-    def hit(found: Record) -> tuple[int, Hit]:
-        return found.id, Hit("", found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
+    def hit(found: Record) -> Hit:
+        return Hit(found.layer, found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
 
     scored = records.search(tx, Within(scope.user_id, layer), query, limit, hit)
-    ids = json.dumps([record_id for (record_id, _), _ in scored])
-    layers: dict[int, str] = dict(tx.all(_LAYERS_OF, ids=ids, user_id=scope.user_id))
-    return [replace(made, layer=layers[record_id], score=score) for (record_id, made), score in scored]
+    return [replace(made, score=score) for made, score in scored]
 
 
 def _text(found: Record) -> str:

@@ -238,7 +238,8 @@ def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) 
     match = _match(query, plan, scoped=scoped)
     values = {**_values(within), "now": tx.now, "match": match}
     share = 1.0 if scoped else query.records / max(query.size.rows, 1)
-    fetch = math.ceil(limit / max(share, 0.001))
+    # Some more than needed cost nothing beside a second question, which would double the time.
+    fetch = limit if share == 1.0 else math.ceil(1.5 * limit / max(share, 0.001)) + 10
     while True:
         rows = tx.rows(_RANKED, {**values, "fetch": fetch})
         found = sorted(((row[0], row[1]) for row in rows if row[2]), key=lambda hit: (-hit[1], hit[0]))

@@ -12,7 +12,7 @@ import memdb
 from memdb import KnowledgePage, MemoryItem, StorageError
 from tests.hostile.shell import shell
 
-FLIPS = 120
+FLIPS = 80
 
 
 @pytest.fixture

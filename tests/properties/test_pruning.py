@@ -87,7 +87,7 @@ def agree(found: list[tuple[int, float]], full: list[tuple[int, float]], beyond:
     assert len({id for id, _ in found}) == len(found)
 
 
-@settings(SAME_EVERY_TIME, max_examples=35)
+@settings(SAME_EVERY_TIME, max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([5, 30, 120, 250]), st.sampled_from([1, 3, 10, 1000]))
 @example(1, 400, 10)
 def test_the_pruned_top_k_is_the_top_k(seed: int, pages: int, k: int) -> None:
