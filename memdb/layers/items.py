@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import StrictInt
@@ -78,6 +78,14 @@ class MemoryStore(Layer[Mode]):
         """
         records.purge_expired(tx, self._place)
         records.put(tx, self._row(tx, item))
+
+    @save.together
+    @staticmethod
+    def _save_together(tx: Transaction, calls: Sequence[tuple[MemoryStore[Any], MemoryItem]]) -> list[None]:
+        for place in {store._place for store, _ in calls}:
+            records.purge_expired(tx, place)
+        records.put_many(tx, [store._row(tx, item) for store, item in calls])
+        return [None] * len(calls)
 
     @writes
     def save_many(self, tx: Transaction, items: Iterable[MemoryItem]) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.storage.writer import Together
 
 
 class Live:
@@ -67,6 +68,9 @@ class _Act(Generic[P, R]):
         home = layer._home
         if isinstance(home, Transaction):
             return partial(self._act, layer, home)
+        return self._live(layer, home)
+
+    def _live(self, layer: Layer[Any], home: Engine) -> Any:
         return partial(type(self)._verb, home, partial(self._act, layer))
 
 
@@ -80,3 +84,20 @@ class writes(_Act[P, R]):
     """Marks a method that writes: all of it lands, or nothing."""
 
     _verb = Engine.write
+    _together: Together | None = None
+
+    def together(self, many: Together) -> Together:
+        """Mark a function that does the same for many calls at once, in their order: `many(tx, [(layer, *args), ...])`.
+
+        Callers that wait side by side then share one statement (see memdb.storage.writer).
+        """
+        self._together = many
+        return many
+
+    def _live(self, layer: Layer[Any], home: Engine) -> Any:
+        if self._together is None:
+            return super()._live(layer, home)
+        return partial(home.write, self._swapped, layer, together=self._together)
+
+    def _swapped(self, tx: Transaction, layer: Layer[Any], *args: Any, **kwargs: Any) -> R:
+        return self._act(layer, tx, *args, **kwargs)

@@ -22,7 +22,7 @@ from memdb.storage.quarantine import Damage
 from memdb.storage.readers import Outcome, ReaderPool, read_snapshot
 from memdb.storage.source import file_uri, read_mode
 from memdb.storage.transaction import Transaction
-from memdb.storage.writer import Writer, check_version
+from memdb.storage.writer import Together, Writer, check_version
 
 R = TypeVar("R")
 log = logging.getLogger("memdb")
@@ -74,8 +74,11 @@ class Engine:
 
     # -- the two verbs ------------------------------------------------------------------------------------------------
 
-    async def write(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    async def write(self, unit: Callable[..., R], *args: Any, together: Together | None = None, **kwargs: Any) -> R:
         """Run `unit(tx, *args, **kwargs)` in a write transaction and return its value once it is on disk.
+
+        Args:
+            together: does the same as `unit` for many lists of `args` at once; callers that wait side by side share it.
 
         Raises:
             StorageError: and its kin, when the file could not do it; nothing of the unit was stored.
@@ -83,8 +86,9 @@ class Engine:
         self._check_usable()
         if self._writer is None:
             raise StorageError(f"{self.path} is open for reading only; nothing was written: open it without read_only")
-        bound = (lambda tx: unit(tx, *args, **kwargs)) if args or kwargs else unit
-        return await self._writer.submit(bound)  # type: ignore[no-any-return]
+        if kwargs:
+            return await self._writer.submit(lambda tx: unit(tx, *args, **kwargs))  # type: ignore[no-any-return]
+        return await self._writer.submit(unit, *args, together=together)  # type: ignore[no-any-return]
 
     async def read(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         """Run `unit(tx, *args, **kwargs)` in one snapshot and return its value.

@@ -24,8 +24,8 @@ Row = tuple[Any, ...]
 Params = Mapping[str, Any] | Sequence[Any]
 
 MAX_KEPT = 50_000
-_CONTROL = re.compile(
-    r"(?:[\s;\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
+_CONTROL = re.compile(  # possessive: a pattern that backtracks over comments would take for ever
+    r"(?>[\s;\ufeff]++|--[^\n]*+\n|/\*(?>[^*]|\*(?!/))*+\*/)*+"
     r"(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTACH|DETACH|VACUUM|PRAGMA\s+query_only)\b",
     re.I | re.S,
 )

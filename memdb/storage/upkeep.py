@@ -141,9 +141,9 @@ def _backup_target(source: Path | None, target: str | os.PathLike[str]) -> Path:
             identify(path, SCHEMA_VERSION, timeout=1.0)
         except NotAMemdbFile:
             raise AlreadyExists(f"{path} is there already and is no memdb file; give the backup another path") from None
-        for suffix in ("-wal", "-shm"):
-            if Path(f"{path}{suffix}").exists():
-                raise AlreadyExists(f"{path} is in use (there is a {path.name}{suffix}); give the backup another path")
+        log = Path(f"{path}-wal")
+        if log.exists() and log.stat().st_size:  # an empty one is left by a handle that only looked
+            raise AlreadyExists(f"{path} is in use (there is a {log.name}); give the backup another path")
     return path
 
 

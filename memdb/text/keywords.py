@@ -74,7 +74,7 @@ def extract_keywords(title: str, summary: str, content: str, *, limit: int = MAX
 def _content_words(text: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(fold(text)):
-        if RUN.search(word):
+        if not word.isascii() and RUN.search(word):
             words += [pair for run in RUN.findall(word) for pair in bigrams(run) if len(pair) == 2]
         elif len(word) > 1 and word not in STOP_WORDS and not word.isdigit():
             words.append(word)

@@ -62,7 +62,7 @@ async def _use_all() -> None:
         await db.check()
 
 
-def script(code: str, *args: object, folder: Path) -> subprocess.CompletedProcess[str]:
+def script(code: str, *args: object, folder: Path, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """Run a whole program in a folder and return what became of it; one that does not exit fails the test."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
@@ -70,7 +70,7 @@ def script(code: str, *args: object, folder: Path) -> subprocess.CompletedProces
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=timeout,
         check=False,
     )
 

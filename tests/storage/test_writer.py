@@ -115,3 +115,19 @@ async def test_sql_of_your_own_by_text_and_by_expression(db):
         await db.read(lambda tx: tx.execute("SELECT * FROM nowhere"))
     with pytest.raises(memdb.InvalidInput, match="64 bits"):
         await db.write(lambda tx: tx.execute("SELECT ?", (2**70,)))
+
+
+async def test_saves_side_by_side_land_in_their_order(memory, clock):
+    await asyncio.gather(*(memory.items.save(MemoryItem(id=f"k{n % 10}", content=f"word{n}")) for n in range(200)))
+    items = await memory.items.list()
+    assert [item.content for item in items] == [f"word{n}" for n in range(190, 200)]
+    assert await memory.items.search("word5") == []
+
+
+async def test_of_saves_side_by_side_only_the_bad_one_is_refused(db):
+    good = [db.memory(f"user{n % 3}").items.save(MemoryItem(id=f"k{n}", content="fine")) for n in range(60)]
+    bad = db.memory("user1").items.save(MemoryItem.model_construct(id="", content="x"))
+    outcomes = await asyncio.gather(*good[:30], bad, *good[30:], return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [memdb.InvalidInput]
+    for n in range(3):
+        assert len(await db.memory(f"user{n}").items.list()) == 20

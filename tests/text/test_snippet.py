@@ -85,6 +85,11 @@ def test_the_window_with_most_different_words_is_taken() -> None:
     assert "[Green] [tea] and [cake] at four." in find("green tea cake", text)
 
 
+def test_words_that_have_left_the_window_no_longer_count() -> None:
+    text = f"{FILLER * 5}Milk and bread. {FILLER * 5}tea {FILLER * 5}"
+    assert "[Milk] and [bread]" in find("milk bread tea", text)
+
+
 def test_of_equal_windows_the_first_is_taken() -> None:
     text = f"{FILLER * 4}First tea. {FILLER * 4}Second tea. {FILLER * 4}"
     assert "First [tea]" in find("tea", text)
