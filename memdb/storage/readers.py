@@ -66,6 +66,9 @@ class ReaderPool:
                     self._room += 1
                     self._wake()
                     raise
+                if self._closed:  # while it was being opened
+                    connection.stop()
+                    continue
                 self._all.append(connection)
                 return connection
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -91,15 +94,16 @@ class ReaderPool:
 
     async def close(self) -> None:
         """Close every connection after what it is running; reads that still wait for one are told."""
-        for connection in self.abandon():
+        connections = self.abandon()
+        while self._queue:
+            self._wake()
+        for connection in connections:
             await connection.close()
 
     def abandon(self) -> list[WorkerConnection]:
         """Take no more reads and return the connections, for the caller to close."""
         self._closed = True
         connections, self._all = self._all, []
-        while self._queue:
-            self._wake()
         return connections
 
 
