@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -134,9 +135,9 @@ def add_many(tx: Transaction, place: Place, rows: list[dict[str, Any]], what: st
     Raises:
         AlreadyExists: a key is taken, or given twice; nothing is stored.
     """
-    keys = [values["key"] for values in rows]
-    if len(set(keys)) < len(keys):
-        twice = next(key for at, key in enumerate(keys) if key in keys[:at])
+    counts = Counter(values["key"] for values in rows)
+    if len(counts) < len(rows):
+        twice = next(key for key, times in counts.items() if times > 1)
         raise AlreadyExists(f"{what} {twice!r} is given twice; nothing was stored")
     for part in _parts(rows):
         if taken := tx.value(_EXISTING, **place.values(keys=json.dumps([values["key"] for values in part]))):

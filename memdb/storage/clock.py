@@ -19,6 +19,8 @@ def to_text(moment: datetime) -> str:
     Raises:
         InvalidInput: the time has no zone, so nobody could say when it is.
     """
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"a time must be a datetime, not {type(moment).__name__}")
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidInput(
             f"the time {moment.isoformat()} has no time zone; give one, such as datetime.now(timezone.utc)"

@@ -76,7 +76,8 @@ class WorkerConnection(aiosqlite.Connection):
     def cancel_statement(self) -> None:
         """Interrupt what the thread is running."""
         if self._connection is not None:
-            self._connection.interrupt()
+            with suppress(sqlite3.ProgrammingError):  # its thread has just closed it
+                self._connection.interrupt()
 
     def __del__(self) -> None:
         if self._connection is not None:  # a handle dropped unclosed: end the thread, say nothing, lose nothing

@@ -114,8 +114,9 @@ class Engine:
 
     async def _set_aside(self, damaged: dict[int, Damage]) -> None:
         if self._writer is not None:
-            await self._writer.submit(lambda tx: tx.damaged.update(damaged))
-            return
+            with suppress(StorageError):  # busy, or migrated meanwhile: the reader still gets its answer
+                await self._writer.submit(lambda tx: tx.damaged.update(damaged))
+                return
         for record_id, damage in damaged.items():
             log.warning("MEMORY_CORRUPT record %d of %s: %s", record_id, self.path, damage.reason)
 

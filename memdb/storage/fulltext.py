@@ -125,7 +125,8 @@ def search(
         terms: the query, from memdb.text.query.parse.
         within: whose records.
         limit: how many at most.
-        prune: whether to prune; None chooses by cost. The answer is the same within 1e-5.
+        prune: whether to prune; None chooses by cost. Either way the scores are the same, but for at most
+            2.2e-6 (LEAST_IDF * K1_PLUS_1) for each word that is in over half the rows.
 
     Returns:
         (record id, BM25 score > 0), best first, ties by id.

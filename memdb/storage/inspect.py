@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass, field
 
-from memdb.storage.schema import SETTINGS, Sql, objects
+from memdb.storage.schema import SETTINGS, Sql, objects, record
 from memdb.storage.segments import wrong_segments
 
 
@@ -73,7 +73,21 @@ def _orphans(table: str, column: str) -> Check:
     return Check(f"{{n}} rows of {table} belong to no record", f"SELECT count(*) {rows}", (f"DELETE {rows}",))
 
 
+_OF_ROWS = "CHECK constraint failed"
+_BROKEN_JSON = "FROM record WHERE NOT (json_valid(tags) AND json_valid(keywords) AND json_valid(metadata))"
+_RAW = ", ".join(f"'{c.name}', hex(\"{c.name}\")" for c in record.c if not c.name.endswith("_seg"))
+
 CHECKS = (
+    Check(
+        "{n} records hold broken JSON, and would be set aside by the first read",
+        f"SELECT count(*) {_BROKEN_JSON}",
+        (
+            f"""INSERT INTO quarantine (user_id, layer, session_id, "key", reason, raw, quarantined_at)
+                SELECT user_id, layer, session_id, "key", 'broken JSON', json_object({_RAW}),
+                       strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z' {_BROKEN_JSON}""",
+            f"DELETE {_BROKEN_JSON}",
+        ),
+    ),
     _orphans("record_tag", "record_id"),
     _orphans("record_reference", "source_id"),
     _orphans("recall", "record_id"),
@@ -124,7 +138,8 @@ def check(connection: sqlite3.Connection, *, repair: bool, writable: bool) -> Ch
         writable: whether the connection may write; the full-text index can only be checked then.
     """
     report = CheckReport()
-    damage = [row[0] for row in connection.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(100)") if row[0] != "ok"]
+    damage = [line for line in found if not line.startswith(_OF_ROWS)]  # broken rules are looked for row by row below
     report.problems += [
         f"the file is damaged: {line}; restore a backup, or salvage it with sqlite3 .recover" for line in damage
     ]

@@ -7,6 +7,7 @@ FTS5 table with the same tokenizer, read back through fts5vocab('instance').
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable
@@ -35,9 +36,10 @@ class Stemmer:
         """Return each word's tokens, in order: one for most words, none for what the tokenizer drops."""
         wanted = set(words)
         with self._lock:
-            if len(self._cache) + len(wanted) > MAX_CACHED_WORDS:
-                self._cache.clear()
             missing = [word for word in wanted if word not in self._cache]
+            if missing and len(self._cache) + len(missing) > MAX_CACHED_WORDS:
+                self._cache.clear()
+                missing = list(wanted)
             if missing:
                 self._tokenize(missing)
             return {word: self._cache.get(word, ()) for word in wanted}
@@ -62,8 +64,14 @@ class Stemmer:
         table.execute("CREATE VIRTUAL TABLE token USING fts5vocab(word, instance)")
         return table
 
+    def renew(self) -> None:
+        """Start anew in a forked child: another thread may have held the lock, and the table is the parent's."""
+        self._lock, self._table = threading.Lock(), None
+
 
 STEMMER = Stemmer()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=STEMMER.renew)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,13 +118,31 @@ class Writer:
 
     def _commit(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
         with self._lock.held():
-            if self._careful:
-                self._careful -= 1
-            elif self._together(connection, batch):
-                return
-            else:
-                self._careful = CAREFUL_BATCHES
-            self._apart(connection, batch)
+            try:
+                self._commit_batch(connection, batch)
+            except sqlite3.OperationalError as error:
+                if len(batch) == 1 or not getattr(error, "sqlite_errorname", "").startswith(
+                    ("SQLITE_FULL", "SQLITE_IOERR")
+                ):
+                    raise
+                self._one_by_one(connection, batch)
+
+    def _commit_batch(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
+        if self._careful:
+            self._careful -= 1
+        elif self._together(connection, batch):
+            return
+        else:
+            self._careful = CAREFUL_BATCHES
+        self._apart(connection, batch)
+
+    def _one_by_one(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
+        """Give each unit a transaction of its own when the disk had no room for all: what still fits is stored."""
+        for job in batch:
+            try:
+                self._apart(connection, [job])
+            except sqlite3.Error as error:
+                job.error = error
 
     def _together(self, connection: sqlite3.Connection, batch: list[Job]) -> bool:
         """Run a batch without savepoints: one failure undoes all, and False asks for the guarded way.

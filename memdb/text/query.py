@@ -12,7 +12,7 @@ from memdb.text.scripts import RUN, bigrams, fold, tokens
 from memdb.text.stopwords import STOP_WORDS
 
 MAX_TERMS = 64  # distinct; FTS5 is quadratic in terms (2,000 of them take 1.5 s)
-MAX_REPEATED = 256  # of all terms with their repetitions
+MAX_REPEATED = 8  # how often a term counts: each repetition is scored on every row
 MAX_PHRASE_WORDS = 32  # of a phrase in quotes; the rest of a longer one is left out
 MAX_NAME_WORDS = 8  # a name of more words than this is no name: it counts by its words alone
 
@@ -66,11 +66,8 @@ def cleaned(text: str) -> str:
 
 
 def limited(terms: Mapping[Term, int]) -> dict[Term, int]:
-    """Return terms with their repetitions, at most MAX_REPEATED in all: the most frequent give way."""
-    most = max(terms.values(), default=0)
-    while sum(min(times, most) for times in terms.values()) > MAX_REPEATED and most > 1:
-        most //= 2
-    return {term: min(times, most) for term, times in terms.items()}
+    """Return terms with their repetitions, each at most MAX_REPEATED."""
+    return {term: min(times, MAX_REPEATED) for term, times in terms.items()}
 
 
 def beginning(keyword: str) -> Term | None:
