@@ -37,7 +37,7 @@ async def run(settings: Settings) -> list[Comparison]:
         with closing(_raw(path)) as raw:
             chosen = random.Random(7)
             await _gets(store, keys[:100])
-            for _ in range(settings.size(50, 3)):
+            for _ in range(settings.size(400, 3)):  # some seconds: shorter, one busy moment of the machine decides
                 wanted = chosen.sample(keys, 100)
                 ours = await _gets(store, wanted)
                 hop.round(ours, await hops(worker, len(wanted)))

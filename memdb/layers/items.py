@@ -160,7 +160,7 @@ class MemoryStore(Layer[Mode]):
 
 
 def _item(found: Record) -> MemoryItem:
-    return MemoryItem.model_construct(
+    return MemoryItem.trusted(
         id=found.key,
         content=found.content,
         metadata=found.json("metadata"),

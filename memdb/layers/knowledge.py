@@ -265,7 +265,7 @@ def _rule(title: str, summary: str, content: str) -> list[str]:
 
 
 def _numbered_page(found: Record) -> tuple[int, KnowledgePage]:
-    page = KnowledgePage.model_construct(
+    page = KnowledgePage.trusted(
         id=found.key,
         title=found.title,
         summary=found.summary,

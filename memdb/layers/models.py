@@ -64,6 +64,19 @@ class Model(BaseModel, metaclass=_Speaking):
         except ValidationError as error:
             raise invalid(cls.__name__, error) from None
 
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """Return a model of values that were validated when they were stored; every field must be given.
+
+        What model_construct does, without its walk over the fields: 2 us against 9, for each of the pages of an answer.
+        """
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", fields)
+        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
+
 
 def invalid(what: str, error: ValidationError) -> InvalidInput:
     """Return a ValidationError as one sentence that names the first wrong field and what was wrong."""

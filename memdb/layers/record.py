@@ -104,7 +104,10 @@ class Record(NamedTuple):
 
     def json(self, name: str) -> Any:
         """Return what the JSON column `name` holds."""
-        return json.loads(getattr(self, name))
+        text = getattr(self, name)
+        if text == "[]" or text == "{}":  # most tags and metadata are
+            return [] if text == "[]" else {}
+        return json.loads(text)
 
     def words(self, name: str) -> list[str]:
         """Return the list of texts in the JSON column `name` (tags, keywords)."""

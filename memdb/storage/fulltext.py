@@ -20,6 +20,7 @@ from memdb.text.query import MAX_TERMS, Term, limited
 
 K1_PLUS_1 = 2.2  # FTS5's bm25 has k1 = 1.2: no term adds more than idf * (k1 + 1) to a score
 LEAST_IDF = 1e-6  # what FTS5 gives a term that is in half the rows or more
+MOSTLY_OWN = 0.25  # a scope with this share of the rows drops foreign ones afterwards
 COMMON = 0.10  # share of the rows from which a term is common; at 0.05 the top 10 needed a second round far more often
 
 # Measured costs in microseconds, to choose a form by: scoring a matching row, walking one posting for its count.
@@ -106,6 +107,11 @@ class Query:
     size: IndexSize
     token: int  # the scope's token
     records: int  # how many records the scope holds
+
+    @property
+    def share(self) -> float:
+        """The scope's share of all rows."""
+        return min(1.0, self.records / max(self.size.rows, 1))
 
     def bound(self, terms: Iterable[Term]) -> float:
         """Return the highest score that a row could have from `terms` alone."""
@@ -222,11 +228,10 @@ def _widened(query: Query, plan: Plan, threshold: float, limit: int) -> Plan:
     """
     rest = sorted((*plan.common, *plan.left_out), key=lambda term: query.rows_with[term])
     added: list[Term] = []
-    share = query.records / max(query.size.rows, 1)
     while rest:
         term = rest.pop(0)
         added.append(term)
-        enough = sum(query.rows_with[term] for term in added) * share >= 10 * limit
+        enough = sum(query.rows_with[term] for term in added) * query.share >= 10 * limit
         if query.bound(rest) <= threshold if threshold else enough:
             break
     left_out = tuple(term for term in plan.left_out if term in rest)
@@ -235,10 +240,11 @@ def _widened(query: Query, plan: Plan, threshold: float, limit: int) -> Plan:
 
 def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) -> list[tuple[int, float]]:
     """Run a plan until `limit` rows of the scope are found or none is left."""
-    scoped = plan.pruned or _token_pays(query, plan)
+    # A pruned plan names the token anyway; once more, to keep foreign rows out, pays where most rows are foreign.
+    scoped = query.share < MOSTLY_OWN if plan.common else _token_pays(query, plan)
     match = _match(query, plan, scoped=scoped)
     values = {**_values(within), "now": tx.now, "match": match}
-    share = 1.0 if scoped else query.records / max(query.size.rows, 1)
+    share = 1.0 if scoped else query.share
     # Some more than needed cost nothing beside a second question, which would double the time.
     fetch = limit if share == 1.0 else math.ceil(1.5 * limit / max(share, 0.001)) + 10
     while True:
@@ -268,14 +274,19 @@ def _match(query: Query, plan: Plan, *, scoped: bool) -> str:
     The scope's token holds for every row of the scope and weighs nothing: behind OR it makes the common terms optional.
     """
     token = f'scope : "{query.token}"'
-    essential = f"{_FILTER} : ({_any(query, plan.essential)})"
+    essential = f"({_any(query, plan.essential)})"
     if plan.common:
-        return f"({essential}) AND (({_FILTER} : ({_any(query, plan.common)})) OR {token}) AND {token}"
-    return f"{token} AND ({essential})" if scoped else essential
+        essential = f"{essential} AND ({_any(query, plan.common)} OR {token})"
+    return f"{token} AND {essential}" if scoped else essential
 
 
 def _any(query: Query, terms: Iterable[Term]) -> str:
-    return " OR ".join(term.match() for term in terms for _ in range(query.terms[term]))
+    # Tokens of scopes are digits: only a term with a digit could meet one, and a filter costs 5 to 13 % of a search.
+    return " OR ".join(
+        f"{_FILTER} : {term.match()}" if any(map(str.isdigit, term.text)) else term.match()
+        for term in terms
+        for _ in range(query.terms[term])
+    )
 
 
 def _matching(query: Query, terms: Iterable[Term]) -> int:
@@ -285,16 +296,14 @@ def _matching(query: Query, terms: Iterable[Term]) -> int:
 def _token_pays(query: Query, plan: Plan) -> bool:
     """Whether the scope's token inside MATCH costs less than dropping foreign rows afterwards."""
     rows = _matching(query, plan.essential)
-    share = query.records / max(query.size.rows, 1)
-    return POSTING_US * (query.records + rows) + ROW_US * rows * share < ROW_US * rows
+    return POSTING_US * (query.records + rows) + ROW_US * rows * query.share < ROW_US * rows
 
 
 def _cost(query: Query, plan: Plan) -> float:
     """Return about how long a plan takes, in microseconds."""
-    share = query.records / max(query.size.rows, 1)
     selected = _matching(query, plan.essential)
     if plan.pruned:
         walked = sum(query.rows_with[term] for term in plan.common)
-        return ROW_US * selected * share + POSTING_US * (walked + 2 * query.records)
-    with_token = POSTING_US * (query.records + selected) + ROW_US * selected * share
+        return ROW_US * selected * query.share + POSTING_US * (walked + 2 * query.records)
+    with_token = POSTING_US * (query.records + selected) + ROW_US * selected * query.share
     return min(with_token, ROW_US * selected)
