@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, literal_column, select
 
 from memdb.errors import NotFound
 from memdb.layers import records, references
@@ -83,16 +83,16 @@ _CATEGORIES = Statement(
     .group_by(record.c.category)
     .order_by(record.c.category)
 )
-_INDEX = Statement(
-    select(*(record.c[name] if name != "content" else func.substr("", 1).label(name) for name in Record._fields))
-    .where(here())
-    .order_by(record.c.id)
-)
-_INDEX_OF_CATEGORY = Statement(
-    select(*(record.c[name] if name != "content" else func.substr("", 1).label(name) for name in Record._fields))
-    .where(here(), record.c.category == param("category"))
-    .order_by(record.c.id)
-)
+
+
+def _index(*conditions: ColumnElement[bool]) -> Statement:
+    """Select whole records but for their content, which the index does not show."""
+    columns = [record.c[name] if name != "content" else literal_column("''") for name in Record._fields]
+    return Statement(select(*columns).where(here(), *conditions).order_by(record.c.id))
+
+
+_INDEX = _index()
+_INDEX_OF_CATEGORY = _index(record.c.category == param("category"))
 
 
 class KnowledgeStore(Layer[Mode]):
@@ -156,7 +156,7 @@ class KnowledgeStore(Layer[Mode]):
         old = records.get(tx, self._place, page.id, _readable)
         if old is None:
             raise NotFound(f"there is no page {page.id!r} to update; add it with add_page")
-        if page.keywords == old.json("keywords") == _rule(old.title, old.summary, old.content):
+        if page.keywords == old.json("keywords") == extract_keywords(old.title, old.summary, old.content):
             page = page.model_copy(update={"keywords": []})
         records.put(tx, self._row(tx, page))
         references.set_references(tx, self._place, {page.id: page.references}, fresh=False)
@@ -248,7 +248,7 @@ class KnowledgeStore(Layer[Mode]):
             summary=page.summary,
             content=page.content,
             tags=page.tags,
-            keywords=page.keywords or _rule(page.title, page.summary, page.content),
+            keywords=page.keywords or extract_keywords(page.title, page.summary, page.content),
             keywords_by_rule=not page.keywords,
             category=page.category,
             created_at=page.created_at,
@@ -258,10 +258,6 @@ class KnowledgeStore(Layer[Mode]):
 def _readable(found: Record) -> Record:
     _numbered_page(found)
     return found
-
-
-def _rule(title: str, summary: str, content: str) -> list[str]:
-    return extract_keywords(title, summary, content)
 
 
 def _numbered_page(found: Record) -> tuple[int, KnowledgePage]:

@@ -140,7 +140,7 @@ def search(
     query = _understand(tx, terms, within)
     if query is None or limit < 1:
         return []
-    plan = _plan(query, prune=prune and not tx.writing if prune is not None else None if not tx.writing else False)
+    plan = _plan(query, prune=False if tx.writing else prune)
     while True:
         found = _ask(tx, query, plan, within, limit)
         if not plan.pruned:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass, field
 
-from memdb.storage.schema import SETTINGS, Sql, objects, record
+from memdb.storage.quarantine import RAW_SQL
+from memdb.storage.schema import SETTINGS, Sql, objects
 from memdb.storage.segments import wrong_segments
 
 
@@ -75,7 +76,6 @@ def _orphans(table: str, column: str) -> Check:
 
 _OF_ROWS = "CHECK constraint failed"
 _BROKEN_JSON = "FROM record WHERE NOT (json_valid(tags) AND json_valid(keywords) AND json_valid(metadata))"
-_RAW = ", ".join(f"'{c.name}', hex(\"{c.name}\")" for c in record.c if not c.name.endswith("_seg"))
 
 CHECKS = (
     Check(
@@ -83,7 +83,7 @@ CHECKS = (
         f"SELECT count(*) {_BROKEN_JSON}",
         (
             f"""INSERT INTO quarantine (user_id, layer, session_id, "key", reason, raw, quarantined_at)
-                SELECT user_id, layer, session_id, "key", 'broken JSON', json_object({_RAW}),
+                SELECT user_id, layer, session_id, "key", 'broken JSON', {RAW_SQL},
                        strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z' {_BROKEN_JSON}""",
             f"DELETE {_BROKEN_JSON}",
         ),

@@ -5,20 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, literal_column, select
+from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from memdb.storage.schema import quarantine, record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 
-
-def _named(column: Any) -> tuple[Any, Any]:
-    return literal_column(f"'{column.name}'"), func.hex(column)
-
-
-_RAW = [part for column in record.c if not column.name.endswith("_seg") for part in _named(column)]
+# A record's columns as JSON, each with its bytes in hexadecimal: what the quarantine keeps of a row.
+_KEPT = [column.name for column in record.c if not column.name.endswith("_seg")]
+RAW_SQL = "json_object(" + ", ".join(f"'{name}', hex(record.{name})" for name in _KEPT) + ")"
 log = logging.getLogger("memdb")
 
 _KEEP = Statement(
@@ -30,7 +26,7 @@ _KEEP = Statement(
             record.c.session_id,
             record.c.key,
             param("reason"),
-            func.json_object(*_RAW),
+            literal_column(RAW_SQL),
             param("now"),
         ).where(record.c.id == bindparam("id")),
     )

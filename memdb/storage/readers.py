@@ -120,14 +120,13 @@ def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, a
         connection.execute("PRAGMA query_only = ON")
     connection.execute("BEGIN")
     try:
-        snapshot = None if alone else connection.execute("PRAGMA data_version").fetchone()[0]
-        tx = Transaction(connection, clock, writing=False, snapshot=snapshot)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone)
         try:
             return run_unit(unit, tx), tx.damaged
         except sqlite3.OperationalError as error:
             if not is_undecodable(error):
                 raise
-        tx = Transaction(connection, clock, writing=False, snapshot=snapshot)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone)
         with lenient(connection, tx):
             return run_unit(unit, tx), tx.damaged
     finally:

@@ -69,16 +69,13 @@ class Transaction:
         connection: the driver's connection, inside a transaction.
         clock: the handle's clock.
         writing: whether this transaction may write.
-        snapshot: a number that is equal for two transactions of this connection when no other connection changed the
-            file in between; None when nothing may be kept across transactions.
+        keeps: whether things may be kept on the connection until the file is written to; not on one that writes itself.
     """
 
-    def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, snapshot: int | None = None
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, keeps: bool = False) -> None:
         self._connection: sqlite3.Connection | None = connection
         self.writing = writing
-        self._snapshot = snapshot
+        self._keeps = keeps
         self._clock = clock
         self.damaged: dict[int, Damage] = {}  # by record id: these rows go to the quarantine
         self.lenient = False  # text that is no UTF-8 comes with surrogates instead of failing the statement
@@ -113,10 +110,12 @@ class Transaction:
         It may hold MAX_KEPT entries and is emptied beyond.
         """
         connection = self._connection
-        if self._snapshot is None or not isinstance(connection, Connection):
+        if not self._keeps or not isinstance(connection, Connection):
             return {}
-        if connection.kept_for != self._snapshot:
-            connection.kept_for, connection.kept = self._snapshot, {}
+        # Equal for two transactions of a connection when no other has written to the file in between.
+        version = self.rows("PRAGMA data_version")[0][0]
+        if connection.kept_for != version:
+            connection.kept_for, connection.kept = version, {}
         kept = connection.kept.setdefault(name, {})
         if len(kept) > MAX_KEPT:
             kept.clear()

@@ -17,7 +17,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from memdb.errors import Busy, SchemaTooNew, StorageError
+from memdb.errors import Busy, MemdbError, SchemaTooNew, StorageError
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, is_undecodable, translate
 from memdb.storage.lock import FileLock
@@ -141,7 +141,7 @@ class Writer:
         for job in batch:
             try:
                 self._apart(connection, [job])
-            except sqlite3.Error as error:
+            except (sqlite3.Error, MemdbError) as error:  # its own: what was committed before it stays acknowledged
                 job.error = error
 
     def _together(self, connection: sqlite3.Connection, batch: list[Job]) -> bool:
