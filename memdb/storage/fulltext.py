@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memdb.storage.plan import Plan, Query, make_plan, token_pays, widened
 from memdb.storage.schema import RANK, TEXT_COLUMNS
 from memdb.storage.transaction import Transaction
-from memdb.storage.vocabulary import STEMMER, IndexSize, frequencies, index_size
+from memdb.storage.vocabulary import STEMMER, frequencies, index_size
 from memdb.text.query import MAX_TERMS, Term, limited
 
-K1_PLUS_1 = 2.2  # FTS5's bm25 has k1 = 1.2: no term adds more than idf * (k1 + 1) to a score
-LEAST_IDF = 1e-6  # what FTS5 gives a term that is in half the rows or more
 MOSTLY_OWN = 0.25  # a scope with this share of the rows drops foreign ones afterwards
-COMMON = 0.10  # share of the rows from which a term is common; at 0.05 the top 10 needed a second round far more often
-
-# Measured costs in microseconds, to choose a form by: scoring a matching row, walking one posting for its count.
-ROW_US, POSTING_US = 1.0, 0.07
 
 _FILTER = "{" + " ".join(TEXT_COLUMNS) + "}"
 
@@ -77,51 +72,6 @@ class Within:
     category: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A query as it is asked: which terms select rows, which only add to their scores.
-
-    Args:
-        essential: the terms of which a row must hold one.
-        common: the terms that only add.
-        left_out: terms in over half the rows, which weigh nothing.
-    """
-
-    essential: tuple[Term, ...]
-    common: tuple[Term, ...] = ()
-    left_out: tuple[Term, ...] = ()
-
-    @property
-    def pruned(self) -> bool:
-        """Whether rows may exist that hold a term of the query and are not selected."""
-        return bool(self.common or self.left_out)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """The terms that can match, with what FTS5 knows of them."""
-
-    terms: Mapping[Term, int]  # term -> how often it was asked
-    rows_with: Mapping[Term, int]  # at most so many rows hold it
-    exact: frozenset[Term]  # single tokens, whose count is FTS5's own
-    size: IndexSize
-    token: int  # the scope's token
-    records: int  # how many records the scope holds
-
-    @property
-    def share(self) -> float:
-        """The scope's share of all rows."""
-        return min(1.0, self.records / max(self.size.rows, 1))
-
-    def bound(self, terms: Iterable[Term]) -> float:
-        """Return the highest score that a row could have from `terms` alone."""
-        return sum(self.terms[term] * self._idf(term) * K1_PLUS_1 for term in terms)
-
-    def _idf(self, term: Term) -> float:
-        rows = self.rows_with[term]
-        return max(math.log((self.size.rows - rows + 0.5) / (rows + 0.5)), LEAST_IDF)
-
-
 def search(
     tx: Transaction, terms: Counter[Term], within: Within, limit: int, *, prune: bool | None = None
 ) -> list[tuple[int, float]]:
@@ -140,7 +90,7 @@ def search(
     query = _understand(tx, terms, within)
     if query is None or limit < 1:
         return []
-    plan = _plan(query, prune=False if tx.writing else prune)
+    plan = make_plan(query, prune=False if tx.writing else prune)
     while True:
         found = _ask(tx, query, plan, within, limit)
         if not plan.pruned:
@@ -148,7 +98,7 @@ def search(
         threshold = found[-1][1] if len(found) == limit else 0.0
         if threshold >= query.bound((*plan.common, *plan.left_out)):
             return found
-        plan = _widened(query, plan, threshold, limit)
+        plan = widened(query, plan, threshold, limit)
 
 
 def matching(tx: Transaction, term: Term, within: Within, *, column: str, first: bool, limit: int) -> list[int]:
@@ -200,48 +150,10 @@ def _understand(tx: Transaction, terms: Counter[Term], within: Within) -> Query 
     return Query(limited({term: terms[term] for term in kept}), rows_with, frozenset(exact), size, token, records)
 
 
-def _plan(query: Query, *, prune: bool | None) -> Plan:
-    whole = Plan(tuple(query.terms))
-    if prune is False:
-        return whole
-    rows = query.size.rows
-    by_rarity = sorted(query.terms, key=lambda term: query.rows_with[term])
-    bounded = [term for term in by_rarity if term in query.exact and query.rows_with[term] > COMMON * rows]
-    if len(bounded) == len(by_rarity):
-        bounded = bounded[1:]
-    common = tuple(term for term in bounded if query.rows_with[term] * 2 <= rows)
-    pruned = Plan(
-        tuple(term for term in by_rarity if term not in bounded),
-        common,
-        tuple(term for term in bounded if term not in common),
-    )
-    if prune or (pruned.pruned and _cost(query, pruned) < 0.8 * _cost(query, whole)):
-        return pruned
-    return whole
-
-
-def _widened(query: Query, plan: Plan, threshold: float, limit: int) -> Plan:
-    """Return a plan that selects by more terms: so many that its answer must stand, the rarest first.
-
-    `threshold` is a score that k rows have already, so once the rest cannot reach it the next answer is final. With
-    fewer than k rows, terms are added until they should bring enough.
-    """
-    rest = sorted((*plan.common, *plan.left_out), key=lambda term: query.rows_with[term])
-    added: list[Term] = []
-    while rest:
-        term = rest.pop(0)
-        added.append(term)
-        enough = sum(query.rows_with[term] for term in added) * query.share >= 10 * limit
-        if query.bound(rest) <= threshold if threshold else enough:
-            break
-    left_out = tuple(term for term in plan.left_out if term in rest)
-    return Plan((*plan.essential, *added), tuple(term for term in rest if term not in left_out), left_out)
-
-
 def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) -> list[tuple[int, float]]:
     """Run a plan until `limit` rows of the scope are found or none is left."""
     # A pruned plan names the token anyway; once more, to keep foreign rows out, pays where most rows are foreign.
-    scoped = query.share < MOSTLY_OWN if plan.common else _token_pays(query, plan)
+    scoped = query.share < MOSTLY_OWN if plan.common else token_pays(query, plan)
     match = _match(query, plan, scoped=scoped)
     values = {**_values(within), "now": tx.now, "match": match}
     share = 1.0 if scoped else query.share
@@ -287,23 +199,3 @@ def _any(query: Query, terms: Iterable[Term]) -> str:
         for term in terms
         for _ in range(query.terms[term])
     )
-
-
-def _matching(query: Query, terms: Iterable[Term]) -> int:
-    return min(query.size.rows, sum(query.rows_with[term] for term in terms))
-
-
-def _token_pays(query: Query, plan: Plan) -> bool:
-    """Whether the scope's token inside MATCH costs less than dropping foreign rows afterwards."""
-    rows = _matching(query, plan.essential)
-    return POSTING_US * (query.records + rows) + ROW_US * rows * query.share < ROW_US * rows
-
-
-def _cost(query: Query, plan: Plan) -> float:
-    """Return about how long a plan takes, in microseconds."""
-    selected = _matching(query, plan.essential)
-    if plan.pruned:
-        walked = sum(query.rows_with[term] for term in plan.common)
-        return ROW_US * selected * query.share + POSTING_US * (walked + 2 * query.records)
-    with_token = POSTING_US * (query.records + selected) + ROW_US * selected * query.share
-    return min(with_token, ROW_US * selected)

@@ -15,6 +15,7 @@ import memdb
 from memdb import KnowledgePage, MemoryItem
 from memdb.storage import fulltext
 from memdb.storage.fulltext import Within, search
+from memdb.storage.plan import make_plan
 from memdb.text.query import parse
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME
@@ -136,7 +137,7 @@ async def test_common_words_are_pruned_at_all(db: memdb.Database) -> None:
     def plan(tx: Any) -> Any:
         understood = fulltext._understand(tx, query, Within("alice", "page"))
         assert understood is not None
-        return fulltext._plan(understood, prune=True)
+        return make_plan(understood, prune=True)
 
     assert (await db.read(plan)).pruned
 
