@@ -91,6 +91,8 @@ CHECKS = (
     _orphans("record_tag", "record_id"),
     _orphans("record_reference", "source_id"),
     _orphans("recall", "record_id"),
+    _orphans("message", "record_id"),
+    _orphans("source", "record_id"),
     Check(
         "{n} tags are not in step with their records",
         f"""SELECT (SELECT count(*) FROM ({_WRONG_TAGS} EXCEPT {_TAG_ROWS}))

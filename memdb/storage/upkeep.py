@@ -69,6 +69,7 @@ SELECT page_count * page_size, freelist_count * page_size
 """
 _FORGET = (
     "DELETE FROM record WHERE user_id = ?",
+    "DELETE FROM session WHERE user_id = ?",
     "DELETE FROM scope WHERE user_id = ?",
     "DELETE FROM quarantine WHERE user_id = ?",
 )

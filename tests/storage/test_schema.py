@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -17,12 +18,12 @@ from memdb.storage.schema import REVISION, SCHEMA_VERSION, SETTINGS, objects
 
 NEXT = '''"""A step that a later version could take.
 
-Revision ID: 0002
+Revision ID: {revision}
 """
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "{revision}"
+down_revision = "{down_revision}"
 
 
 def upgrade():
@@ -43,16 +44,16 @@ def schema_of(path: Path) -> dict[str, str]:
     return {name: "".join(sql.split()) for name, sql in rows} | {"pragmas": str(pragmas), "config": str(config)}
 
 
-def first_migration(path: Path) -> None:
-    """Make a file as the very first memdb would have: by its migration alone."""
+def migrated_to(path: Path, revision: str) -> None:
+    """Make a file as the memdb of that revision would have: by migrations alone."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
-    migrate.upgrade(connection, "0001")
+    migrate.upgrade(connection, revision)
     connection.close()
 
 
 async def test_empty_to_head_equals_the_metadata(tmp_path):
-    first_migration(tmp_path / "migrated.db")
+    migrated_to(tmp_path / "migrated.db", "head")
     async with memdb.open(tmp_path / "made.db"):
         pass
     migrated, made = schema_of(tmp_path / "migrated.db"), schema_of(tmp_path / "made.db")
@@ -60,11 +61,21 @@ async def test_empty_to_head_equals_the_metadata(tmp_path):
     assert len(made) > 30
 
 
-def test_the_frozen_migration_is_the_present_schema_word_for_word():
-    spec = importlib.util.spec_from_file_location("first", migrate.migrations_folder() / "versions" / "0001_engine.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert [text.strip() for text in module.STATEMENTS] == [*(item.text.strip() for item in objects()), *SETTINGS]
+def test_the_frozen_migrations_are_the_present_schema_word_for_word():
+    made: dict[str, str] = {}
+    for path in sorted((migrate.migrations_folder() / "versions").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        made |= {named(text): text.strip() for text in module.STATEMENTS}
+    now = (*(item.text for item in objects()), *SETTINGS)
+    assert made == {named(text): text.strip() for text in now}
+
+
+def named(statement: str) -> str:
+    """What a statement makes: "table record"; another one for the same thing takes its place."""
+    found = re.match(r"\s*CREATE (?:UNIQUE |VIRTUAL )?(\w+ \w+)", statement)
+    return found.group(1).lower() if found else statement.strip()
 
 
 def test_there_is_one_head_and_the_code_knows_it():
@@ -77,9 +88,10 @@ def test_there_is_one_head_and_the_code_knows_it():
     assert int(REVISION) == SCHEMA_VERSION
 
 
-async def test_a_file_of_the_first_migration_opens_with_its_data(tmp_path):
+@pytest.mark.parametrize("revision", [f"{n + 1:04}" for n in range(SCHEMA_VERSION - 1)])
+async def test_a_file_of_an_older_memdb_opens_with_its_data(tmp_path, revision):
     path = tmp_path / "old.db"
-    first_migration(path)
+    migrated_to(path, revision)
     connection = sqlite3.connect(path)
     connection.execute(
         "INSERT INTO record (user_id, layer, key, content, created_at, updated_at)"
@@ -101,10 +113,11 @@ def later_version(tmp_path, monkeypatch):
     def build(fault: str = "") -> None:
         folder = tmp_path / "migrations"
         shutil.copytree(migrate.migrations_folder(), folder, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "versions" / "0002_mood.py").write_text(NEXT.format(fault=fault))
+        step = NEXT.format(fault=fault, revision=f"{SCHEMA_VERSION + 1:04}", down_revision=REVISION)
+        (folder / "versions" / f"{SCHEMA_VERSION + 1:04}_mood.py").write_text(step)
         monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
         for module in (migrate, sys.modules["memdb.storage.opening"], sys.modules["memdb.storage.writer"]):
-            monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
+            monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
 
     return build
 
@@ -120,10 +133,10 @@ async def test_an_upgrade_keeps_the_data_and_leaves_a_backup(path, later_version
     async with memdb.open(path) as db:
         assert (await db.memory().items.get("a")).content == "precious"
         assert await db.read(lambda tx: tx.execute("SELECT mood FROM record")) == [(None,)]
-        assert await db.read(lambda tx: tx.execute("PRAGMA user_version")) == [(2,)]
-    (backup,) = path.parent.glob("agent.db.schema-1-*.bak")
+        assert await db.read(lambda tx: tx.execute("PRAGMA user_version")) == [(SCHEMA_VERSION + 1,)]
+    (backup,) = path.parent.glob(f"agent.db.schema-{SCHEMA_VERSION}-*.bak")
     assert backup.name in caplog.text
-    assert sqlite3.connect(backup).execute("PRAGMA user_version").fetchone() == (1,)
+    assert sqlite3.connect(backup).execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 async def test_a_failing_step_leaves_the_file_as_it_was(path, later_version):

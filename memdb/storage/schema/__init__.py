@@ -11,6 +11,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from memdb.storage.schema.base import Sql, metadata
 from memdb.storage.schema.items import ITEM_SQL
+from memdb.storage.schema.message import MESSAGE_SQL, message, session
 from memdb.storage.schema.pages import PAGE_SQL
 from memdb.storage.schema.quarantine import QUARANTINE_SQL, quarantine
 from memdb.storage.schema.recall import RECALL_SQL, recall
@@ -18,6 +19,7 @@ from memdb.storage.schema.record import record
 from memdb.storage.schema.reference import record_reference
 from memdb.storage.schema.scope import SCOPE_SQL, scope
 from memdb.storage.schema.search import RANK, SEARCH_SQL, TEXT_COLUMNS, TOKENIZER, WEIGHTS
+from memdb.storage.schema.source import SOURCE_SQL, source
 from memdb.storage.schema.tag import TAG_SQL, record_tag
 from memdb.storage.statement import DIALECT
 
@@ -30,6 +32,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Sql",
+    "message",
     "metadata",
     "objects",
     "quarantine",
@@ -38,10 +41,25 @@ __all__ = [
     "record_reference",
     "record_tag",
     "scope",
+    "session",
+    "source",
 ]
 
-SCHEMA_VERSION = 1  # PRAGMA user_version of a file of this schema
-REVISION = "0001"  # the migration that leads to it
+SCHEMA_VERSION = 2  # PRAGMA user_version of a file of this schema
+REVISION = "0002"  # the migration that leads to it
+
+# Triggers and views, in the order in which they can be made.
+_SUBJECTS = (
+    SCOPE_SQL,
+    SEARCH_SQL,
+    TAG_SQL,
+    RECALL_SQL,
+    QUARANTINE_SQL,
+    ITEM_SQL,
+    PAGE_SQL,
+    MESSAGE_SQL,
+    SOURCE_SQL,
+)
 
 
 @cache
@@ -53,7 +71,7 @@ def objects() -> tuple[Sql, ...]:
         for table in metadata.sorted_tables
         for index in sorted(table.indexes, key=lambda index: str(index.name))
     ]
-    return (*tables, *indexes, *SCOPE_SQL, *SEARCH_SQL, *TAG_SQL, *RECALL_SQL, *QUARANTINE_SQL, *ITEM_SQL, *PAGE_SQL)
+    return (*tables, *indexes, *(item for subject in _SUBJECTS for item in subject))
 
 
 def _ddl(element: CreateTable | CreateIndex) -> str:
