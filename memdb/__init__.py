@@ -33,12 +33,16 @@ if TYPE_CHECKING:
         SerializationError,
         StorageError,
     )
+    from memdb.layers.conversation import ConversationMemory
     from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
+    from memdb.layers.jsonl import ImportReport
     from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
+    from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.recall import RecallStats
     from memdb.memory import Memory
     from memdb.scope import Scope
     from memdb.storage.inspect import CheckReport
+    from memdb.storage.sessions import SessionInfo
     from memdb.storage.upkeep import LayerStats, Stats
     from memdb.text.tokens import TokenCounter
 
@@ -48,9 +52,11 @@ _HOMES = {
     "Busy": "memdb.errors",
     "CheckReport": "memdb.storage.inspect",
     "Closed": "memdb.errors",
+    "ConversationMemory": "memdb.layers.conversation",
     "Corrupt": "memdb.errors",
     "Database": "memdb.database",
     "GraphError": "memdb.errors",
+    "ImportReport": "memdb.layers.jsonl",
     "InvalidInput": "memdb.errors",
     "KnowledgePage": "memdb.layers.knowledge",
     "KnowledgeStore": "memdb.layers.knowledge",
@@ -60,6 +66,7 @@ _HOMES = {
     "MemoryFilter": "memdb.layers.items",
     "MemoryItem": "memdb.layers.items",
     "MemoryStore": "memdb.layers.items",
+    "Message": "memdb.layers.message",
     "MissingExtra": "memdb.errors",
     "MissingFile": "memdb.errors",
     "NotAMemdbFile": "memdb.errors",
@@ -70,8 +77,10 @@ _HOMES = {
     "SchemaTooNew": "memdb.errors",
     "Scope": "memdb.scope",
     "ScoredMemory": "memdb.layers.items",
+    "ScoredMessage": "memdb.layers.message",
     "ScoredPage": "memdb.layers.knowledge",
     "SerializationError": "memdb.errors",
+    "SessionInfo": "memdb.storage.sessions",
     "Stats": "memdb.storage.upkeep",
     "StorageError": "memdb.errors",
     "TokenCounter": "memdb.text.tokens",
@@ -83,9 +92,11 @@ __all__ = [
     "Busy",
     "CheckReport",
     "Closed",
+    "ConversationMemory",
     "Corrupt",
     "Database",
     "GraphError",
+    "ImportReport",
     "InvalidInput",
     "KnowledgePage",
     "KnowledgeStore",
@@ -95,6 +106,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryItem",
     "MemoryStore",
+    "Message",
     "MissingExtra",
     "MissingFile",
     "NotAMemdbFile",
@@ -105,8 +117,10 @@ __all__ = [
     "SchemaTooNew",
     "Scope",
     "ScoredMemory",
+    "ScoredMessage",
     "ScoredPage",
     "SerializationError",
+    "SessionInfo",
     "Stats",
     "StorageError",
     "TokenCounter",

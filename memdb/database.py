@@ -13,12 +13,13 @@ from memdb.errors import InvalidInput
 from memdb.layers.layer import Live
 from memdb.memory import Memory
 from memdb.scope import DEFAULT_SESSION, DEFAULT_USER, Scope
-from memdb.storage import inspect, upkeep
+from memdb.storage import inspect, sessions, upkeep
 from memdb.storage.clock import Clock, utc_now
 from memdb.storage.connection import SYNCHRONOUS
 from memdb.storage.engine import Engine
 from memdb.storage.inspect import CheckReport
 from memdb.storage.opening import BUSY_TIMEOUT_S, Options
+from memdb.storage.sessions import SessionInfo
 from memdb.storage.source import database_path
 from memdb.storage.upkeep import Stats
 from memdb.text.check import check_id
@@ -165,6 +166,22 @@ class Database:
     async def stats(self) -> Stats:
         """Return counts and bytes by layer and user. The cost does not grow with the file."""
         return await self.engine.read(upkeep.stats)
+
+    async def sessions(self, user_id: str = DEFAULT_USER) -> list[SessionInfo]:
+        """Return a user's sessions, the most recently used first, ties by id."""
+        return await self.engine.read(sessions.list_sessions, check_id(user_id, "user_id"))
+
+    async def delete_session(self, session_id: str, user_id: str = DEFAULT_USER) -> dict[str, int]:
+        """Delete what a session holds in every layer that lives by session, and what is known of it.
+
+        Its text is gone for readers; `forget` is what also overwrites freed pages.
+
+        Returns:
+            How many records went, by layer; empty when there was nothing.
+        """
+        return await self.engine.write(
+            sessions.delete_session, check_id(user_id, "user_id"), check_id(session_id, "session_id")
+        )
 
     async def forget(self, user_id: str) -> dict[str, int]:
         """Delete every row of a user in every layer, index, statistic and the quarantine.

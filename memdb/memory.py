@@ -12,6 +12,7 @@ from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 
 if TYPE_CHECKING:
+    from memdb.layers.conversation import ConversationMemory
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
 
@@ -36,6 +37,13 @@ class Memory(Generic[Mode]):
         from memdb.layers.items import MemoryStore
 
         return MemoryStore(self.scope, self._home)
+
+    @cached_property
+    def conversation(self) -> ConversationMemory[Mode]:
+        """The messages of the session."""
+        from memdb.layers.conversation import ConversationMemory
+
+        return ConversationMemory(self.scope, self._home)
 
     @cached_property
     def pages(self) -> KnowledgeStore[Mode]:

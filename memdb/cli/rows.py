@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from memdb.storage.lines import json_lines
 from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
 
-MAX_LINE_BYTES = 8 * MAX_CONTENT_BYTES  # the largest text, with every character escaped
 MAX_TITLE_FROM_TEXT = 80
 CARRIED = ("summary", "tags", "references", "category", "keywords", "created_at")  # keys of a row that a page has too
 
@@ -39,19 +38,10 @@ class Row:
 
 def lines(file: BinaryIO, place: str) -> Iterator[Row]:
     """Yield the lines of a JSONL file that are not blank, one at a time in memory."""
-    number = 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        here, size = f"{place} {number}", len(line)
-        if size > MAX_LINE_BYTES:
-            while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
-                size += len(line)
-            yield Row(here, size, reason=f"it is longer than {MAX_LINE_BYTES:,} bytes")
-        elif number == 1 and line.startswith(_UTF16):
-            yield Row(here, size, reason="the file is UTF-16, only UTF-8 is read")
-            return
-        elif line.strip():
-            yield _line(here, line.removeprefix(_BOM) if number == 1 else line)
+    for line in json_lines(file):
+        row = Row(f"{place} {line.number}", line.size)
+        row.reason = line.reason or _fill(row, line.value)
+        yield row
 
 
 def text_file(path: str, id: str) -> Row:
@@ -88,19 +78,6 @@ def first_words(text: str) -> str:
     cut = line[:MAX_TITLE_FROM_TEXT]
     space = cut.rfind(" ")
     return (cut[:space] if space > MAX_TITLE_FROM_TEXT // 2 else cut[:-1]) + "…"
-
-
-def _line(place: str, line: bytes) -> Row:
-    row = Row(place, len(line))
-    try:
-        value = json.loads(line.decode())
-    except UnicodeDecodeError as error:
-        row.reason = f"it is not UTF-8 (byte {error.start + 1})"
-    except (ValueError, RecursionError) as error:
-        row.reason = f"it is no JSON ({error})"
-    else:
-        row.reason = _fill(row, value)
-    return row
 
 
 def _fill(row: Row, value: Any) -> str:

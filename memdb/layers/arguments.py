@@ -26,6 +26,17 @@ def check_limit(limit: object, name: str = "limit") -> int:
     return limit
 
 
+def check_whole(value: object, name: str) -> int:
+    """Return `value` if it is a whole number of at most 64 bits.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+        raise InvalidInput(f"{name} must be a whole number, not {str(value)[:40]!r}")
+    return value
+
+
 def check_query(query: object) -> str:
     """Return `query` if it is text; any text is a query.
 

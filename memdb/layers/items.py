@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import StrictInt
 
-from memdb.layers import recall, records
+from memdb.layers import reading, recall, records
 from memdb.layers.arguments import check_bulk, check_key, check_limit, check_score
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
@@ -108,7 +108,7 @@ class MemoryStore(Layer[Mode]):
     @reads
     def get(self, tx: Transaction, id: str) -> MemoryItem | None:
         """Return the item with this id, or None when there is none or it has expired."""
-        return records.get(tx, self._place, check_key(id), _item)
+        return reading.get(tx, self._place, check_key(id), _item)
 
     @writes
     def delete(self, tx: Transaction, id: str) -> bool:
@@ -126,7 +126,7 @@ class MemoryStore(Layer[Mode]):
         Returns:
             Best first, ties in the order of their first saving; empty when nothing matches.
         """
-        return [ScoredMemory(*hit) for hit in records.search(tx, self._place.within(), query, limit, _item)]
+        return [ScoredMemory(*hit) for hit in reading.search(tx, self._place.within(), query, limit, _item)]
 
     @writes
     def record_recall(self, tx: Transaction, id: str, score: float) -> None:
@@ -143,8 +143,8 @@ class MemoryStore(Layer[Mode]):
         """Return items, oldest first by created_at, ties in the order of their first saving."""
         chosen = MemoryFilter.model_validate(filter or MemoryFilter())
         limit = None if chosen.limit is None else check_limit(chosen.limit)
-        rows = records.listed(tx, self._place, prefix=chosen.prefix, since=chosen.since, limit=limit)
-        return [*records.shaped(tx, rows, _item)]
+        rows = reading.listed(tx, self._place, prefix=chosen.prefix, since=chosen.since, limit=limit)
+        return [*reading.shaped(tx, rows, _item)]
 
     def _row(self, tx: Transaction, item: MemoryItem) -> dict[str, Any]:
         item = MemoryItem.model_validate(item)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, func, literal_column, select
 
 from memdb.errors import NotFound
-from memdb.layers import records, references
+from memdb.layers import reading, records, references
 from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Keywords, Model, References, Tags, Title
 from memdb.layers.page_lookup import find_pages
+from memdb.layers.reading import here
 from memdb.layers.record import Place, Record, row
-from memdb.layers.records import here
 from memdb.storage.schema import record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
@@ -141,7 +141,7 @@ class KnowledgeStore(Layer[Mode]):
     @reads
     def get_page(self, tx: Transaction, id: str) -> KnowledgePage | None:
         """Return the page with this id, or None."""
-        page = records.get(tx, self._place, check_key(id), _numbered_page)
+        page = reading.get(tx, self._place, check_key(id), _numbered_page)
         return None if page is None else self._with_references(tx, [page])[0]
 
     @writes
@@ -153,7 +153,7 @@ class KnowledgeStore(Layer[Mode]):
             InvalidInput: a field is not what it must be.
         """
         page = KnowledgePage.model_validate(page)
-        old = records.get(tx, self._place, page.id, _readable)
+        old = reading.get(tx, self._place, page.id, _readable)
         if old is None:
             raise NotFound(f"there is no page {page.id!r} to update; add it with add_page")
         if page.keywords == old.json("keywords") == extract_keywords(old.title, old.summary, old.content):
@@ -207,14 +207,14 @@ class KnowledgeStore(Layer[Mode]):
         words = [check_query(word) for word in check_bulk(keywords, "keywords")]
         ranked = find_pages(tx, self._place, words, check_limit(limit))
         place = {record_id: at for at, record_id in enumerate(ranked)}
-        rows = sorted(records.by_ids(tx, self._place.user_id, ranked), key=lambda row: place[row[0]])
-        return self._with_references(tx, records.shaped(tx, rows, _numbered_page))
+        rows = sorted(reading.by_ids(tx, self._place.user_id, ranked), key=lambda row: place[row[0]])
+        return self._with_references(tx, reading.shaped(tx, rows, _numbered_page))
 
     @reads
     def get_index(self, tx: Transaction, *, category: str | None = None) -> list[PageIndexEntry]:
         """Return every page's line in the index, in the order of adding."""
         statement = _INDEX if category is None else _INDEX_OF_CATEGORY
-        return [*records.shaped(tx, tx.all(statement, **self._place.values(category=category)), _entry)]
+        return [*reading.shaped(tx, tx.all(statement, **self._place.values(category=category)), _entry)]
 
     @reads
     def categories(self, tx: Transaction) -> dict[str, int]:
@@ -228,7 +228,7 @@ class KnowledgeStore(Layer[Mode]):
 
     def _search(self, tx: Transaction, query: str, limit: int, category: str | None) -> list[ScoredPage]:
         within = self._place.within(category=None if category is None else check_key(category, "category"))
-        hits = records.search(tx, within, query, limit, _numbered_page)
+        hits = reading.search(tx, within, query, limit, _numbered_page)
         pages = self._with_references(tx, [page for page, _ in hits])
         return [ScoredPage(page, score) for page, (_, score) in zip(pages, hits, strict=True)]
 
@@ -249,7 +249,7 @@ class KnowledgeStore(Layer[Mode]):
             content=page.content,
             tags=page.tags,
             keywords=page.keywords or extract_keywords(page.title, page.summary, page.content),
-            keywords_by_rule=not page.keywords,
+            keywords_by_rule=None if page.keywords else True,
             category=page.category,
             created_at=page.created_at,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -19,7 +20,7 @@ from pydantic import (
 
 from memdb.errors import InvalidInput
 from memdb.storage.clock import to_text
-from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
+from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text, is_valid
 
 MAX_METADATA_BYTES = 1024 * 1024
 MAX_METADATA_DEPTH = 64
@@ -81,38 +82,64 @@ class Model(BaseModel, metaclass=_Speaking):
 def invalid(what: str, error: ValidationError) -> InvalidInput:
     """Return a ValidationError as one sentence that names the first wrong field and what was wrong."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "value"
+    place = ".".join((what, *(str(part) for part in first["loc"])))
     cause = first.get("ctx", {}).get("error")
     reason = str(cause) if isinstance(cause, InvalidInput) else first["msg"][:1].lower() + first["msg"][1:]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return InvalidInput(f"{what}.{place}: {reason}{more}")
+    return InvalidInput(f"{place}: {reason}{more}")
 
 
 def check_json(value: Any, name: str) -> Any:
-    """Return `value` if it is JSON that comes back from the file equal to what it was.
+    """Return `value` if it is JSON that SQLite can hold value by value, and that comes back equal to what it was.
 
     Raises:
-        InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key that is no text, something JSON has no form
-            for, too deep, or too large.
+        InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key or text that is no valid text, something JSON
+            has no form for, too deep, or too large.
     """
-    _check_node(value, name, 0)
+    _check_node(value, name, 0, _check_leaf)
     if len(to_json(value).encode()) > MAX_METADATA_BYTES:
         raise InvalidInput(f"{name} is larger than {MAX_METADATA_BYTES:,} bytes as JSON; put large texts into content")
     return value
 
 
-def _check_node(node: Any, name: str, depth: int) -> None:
+def exact_json(value: Any, name: str) -> str:
+    """Return any JSON value as the text that is stored and comes back equal to it, whatever its strings hold.
+
+    Unlike check_json's values, texts may hold NUL and lone surrogates, and integers may have any size.
+
+    Raises:
+        InvalidInput: NaN or an infinity, a key that is no text, something JSON has no form for, too deep, or larger
+            than MAX_CONTENT_BYTES.
+    """
+    _check_node(value, name, 0, lambda leaf, place: None)
+    try:
+        return check_text(to_exact_json(value), name)
+    except InvalidInput:
+        raise
+    except ValueError as error:  # an integer of more digits than Python will write
+        raise InvalidInput(f"{name} cannot be kept: {error}") from None
+
+
+def to_exact_json(value: Any) -> str:
+    """Return any JSON value as text that UTF-8 can hold: escaped where a string in it could not be."""
+    text = to_json(value)
+    return text if is_valid(text) else json.dumps(value, separators=(",", ":"))
+
+
+def _check_leaf(node: str | int, name: str) -> None:
+    if isinstance(node, str):
+        check_text(node, name)
+    elif not -_INT64 <= node < _INT64:
+        raise InvalidInput(f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text")
+
+
+def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str], None]) -> None:
     if depth > MAX_METADATA_DEPTH:
         raise InvalidInput(f"{name} is nested deeper than {MAX_METADATA_DEPTH} levels")
     if node is None or isinstance(node, bool):
         return
-    if isinstance(node, str):
-        check_text(node, name)
-    elif isinstance(node, int):
-        if not -_INT64 <= node < _INT64:
-            raise InvalidInput(
-                f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text"
-            )
+    if isinstance(node, str | int):
+        check_leaf(node, name)
     elif isinstance(node, float):
         if not math.isfinite(node):
             raise InvalidInput(f"{name} holds {node}, which JSON cannot say; leave it out or use null")
@@ -120,11 +147,11 @@ def _check_node(node: Any, name: str, depth: int) -> None:
         for key, child in node.items():
             if not isinstance(key, str):
                 raise InvalidInput(f"{name} has the key {key!r}; keys must be text")
-            check_text(key, name)
-            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1)
+            check_leaf(key, name)
+            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1, check_leaf)
     elif isinstance(node, list):
         for child in node:
-            _check_node(child, name, depth + 1)
+            _check_node(child, name, depth + 1, check_leaf)
     else:
         raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")
 
@@ -203,8 +230,10 @@ __all__ = [
     "Tags",
     "Title",
     "check_json",
+    "exact_json",
     "invalid",
     "normal_tag",
     "normal_tags",
+    "to_exact_json",
     "to_json",
 ]

@@ -7,8 +7,8 @@ from collections import Counter
 from sqlalchemy import select, text
 
 from memdb.layers.models import MAX_TAG_CHARS, normal_tag
+from memdb.layers.reading import here
 from memdb.layers.record import Place
-from memdb.layers.records import here
 from memdb.storage.fulltext import matching
 from memdb.storage.schema import record, record_tag
 from memdb.storage.statement import Statement, param

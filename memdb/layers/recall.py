@@ -7,8 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
+from memdb.layers.reading import here
 from memdb.layers.record import Place
-from memdb.layers.records import here
 from memdb.storage.clock import from_text
 from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, insert, param

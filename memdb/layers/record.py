@@ -61,7 +61,7 @@ def row(
     content: str = "",
     tags: Iterable[str] = (),
     keywords: Iterable[str] = (),
-    keywords_by_rule: bool = False,
+    keywords_by_rule: bool | None = None,
     metadata: Any = None,
     category: str | None = None,
     created_at: datetime | None = None,
@@ -132,21 +132,24 @@ class Record(NamedTuple):
         return None if self.expires_at is None else from_text(self.expires_at)
 
 
-def made(found: Row, shape: Callable[[Record], T], *, lenient: bool) -> T:
+def made(found: Row, shape: Callable[..., T], own: tuple[str, ...] = (), *, lenient: bool) -> T:
     """Return a row as `shape` makes it.
 
     Args:
+        found: the columns of Record, then those of the layer's own table.
+        own: the names of the latter.
         lenient: whether text that is no UTF-8 came with surrogates instead of failing the statement.
 
     Raises:
         Any of UNREADABLE: the row cannot be read.
     """
-    _check_columns(found, lenient=lenient)
-    return shape(Record(*found))
+    _check_columns(found, own, lenient=lenient)
+    size = len(Record._fields)
+    return shape(Record(*found[:size]), *found[size:])
 
 
-def _check_columns(found: Row, *, lenient: bool) -> None:
-    for name, value in zip(Record._fields, found, strict=True):
+def _check_columns(found: Row, own: tuple[str, ...], *, lenient: bool) -> None:
+    for name, value in zip((*Record._fields, *own), found, strict=True):
         if isinstance(value, bytes):
             raise SerializationError(f"the column {name} holds bytes instead of text")
         if lenient and isinstance(value, str):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import delete, select
 
+from memdb.layers.reading import here
 from memdb.layers.record import Place
-from memdb.layers.records import here
 from memdb.storage.schema import record, record_reference
 from memdb.storage.statement import Statement, each, insert, json_field, param
 from memdb.storage.transaction import Transaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memdb.layers import records
+from memdb.layers import reading
 from memdb.layers.arguments import check_query
 from memdb.layers.record import Record
 from memdb.scope import Scope
@@ -59,7 +59,7 @@ def find(tx: Transaction, scope: Scope, query: str, limit: int = 10, layer: str 
     def hit(found: Record) -> Hit:
         return Hit(found.layer, found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
 
-    scored = records.search(tx, Within(scope.user_id, layer), query, limit, hit)
+    scored = reading.search(tx, Within(scope.user_id, layer), query, limit, hit)
     return [replace(made, score=score) for made, score in scored]
 
 

@@ -75,19 +75,31 @@ def _orphans(table: str, column: str) -> Check:
 
 
 _OF_ROWS = "CHECK constraint failed"
-_BROKEN_JSON = "FROM record WHERE NOT (json_valid(tags) AND json_valid(keywords) AND json_valid(metadata))"
+_BROKEN_JSON = """FROM record
+ WHERE NOT (json_valid(tags) AND json_valid(keywords) AND json_valid(metadata))
+    OR id IN (SELECT record_id FROM message
+               WHERE NOT (json_valid(coalesce(tool_calls, 'null')) AND json_valid(coalesce(body, 'null'))
+                          AND json_valid(coalesce(extra, 'null'))))"""
+_BODILESS = "FROM record WHERE layer = 'message' AND id NOT IN (SELECT record_id FROM message)"
 
-CHECKS = (
-    Check(
-        "{n} records hold broken JSON, and would be set aside by the first read",
-        f"SELECT count(*) {_BROKEN_JSON}",
+
+def _unreadable(sentence: str, rows: str, reason: str) -> Check:
+    """Records that the first read would set aside; the repair does so."""
+    return Check(
+        sentence,
+        f"SELECT count(*) {rows}",
         (
             f"""INSERT INTO quarantine (user_id, layer, session_id, "key", reason, raw, quarantined_at)
-                SELECT user_id, layer, session_id, "key", 'broken JSON', {RAW_SQL},
-                       strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z' {_BROKEN_JSON}""",
-            f"DELETE {_BROKEN_JSON}",
+                SELECT user_id, layer, session_id, "key", '{reason}', {RAW_SQL},
+                       strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z' {rows}""",
+            f"DELETE {rows}",
         ),
-    ),
+    )
+
+
+CHECKS = (
+    _unreadable("{n} records hold broken JSON, and would be set aside by the first read", _BROKEN_JSON, "broken JSON"),
+    _unreadable("{n} messages have no row in `message`, and would be set aside", _BODILESS, "no row in message"),
     _orphans("record_tag", "record_id"),
     _orphans("record_reference", "source_id"),
     _orphans("recall", "record_id"),

@@ -26,7 +26,7 @@ UPDATE record SET {", ".join(f"{name} = :{name}" for name in _TWINS)}, seg_revis
 
 
 def segments(
-    title: str, tags: list[str], summary: str, keywords: list[str], content: str, *, by_rule: bool = False
+    title: str, tags: list[str], summary: str, keywords: list[str], content: str, *, by_rule: bool | None = None
 ) -> dict[str, str | None]:
     """Return the *_seg columns of a record: None where FTS5 indexes the text well as it stands.
 
@@ -34,9 +34,10 @@ def segments(
     (indexing both cost 0.02 of recall on dialogue), and the other spellings of identifiers (StateGraph -> state graph).
 
     Args:
-        by_rule: whether the keywords are known to be made by rule; otherwise they are compared.
+        by_rule: whether the keywords are made by rule; None to find out by making them.
     """
-    by_rule = by_rule or (bool(keywords) and keywords == extract_keywords(title, summary, content))
+    if by_rule is None:
+        by_rule = bool(keywords) and keywords == extract_keywords(title, summary, content)
     chosen = [] if by_rule else keywords
     names = split_names("\n".join((title, summary, content[:INDEXED_NAME_CHARS])))
     words = " ".join((cut(fold(" ".join(chosen))), *names)).strip()

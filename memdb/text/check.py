@@ -9,6 +9,16 @@ MAX_TITLE_CHARS = 10_000
 MAX_CONTENT_BYTES = 16 * 1024 * 1024  # FTS5 indexes 25 MB in 0.5 s under the write lock: larger texts belong in parts
 
 
+def is_valid(text: str) -> bool:
+    """Return whether SQLite keeps a text as it stands: no NUL, no lone surrogate."""
+    if "\x00" in text:
+        return False
+    try:
+        return text.isascii() or text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def check_text(value: object, name: str, *, max_chars: int | None = None) -> str:
     """Return `value` if it is text that SQLite keeps as it stands.
 

@@ -87,19 +87,20 @@ SELECT record.user_id, record.session_id, CAST(record.key AS INTEGER) AS positio
     """
 CREATE VIEW v_sessions AS
 SELECT known.user_id, known.session_id, coalesce(scope.records, 0) AS messages,
-       coalesce(session.created_at,
-                (SELECT created_at FROM record
-                  WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
-                  ORDER BY key LIMIT 1)) AS created_at,
-       coalesce((SELECT created_at FROM record
-                  WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
-                  ORDER BY key DESC LIMIT 1), session.updated_at) AS updated_at,
+       coalesce(min(session.created_at, first.created_at), session.created_at, first.created_at) AS created_at,
+       coalesce(max(session.updated_at, last.created_at), session.updated_at, last.created_at) AS updated_at,
        coalesce(session.metadata, '{}') AS metadata
   FROM (SELECT user_id, session_id FROM session
          UNION SELECT user_id, session_id FROM scope WHERE session_id != '') AS known
        LEFT JOIN scope ON (scope.user_id, scope.layer, scope.session_id)
                         = (known.user_id, 'message', known.session_id)
        LEFT JOIN session ON (session.user_id, session.session_id) = (known.user_id, known.session_id)
+       LEFT JOIN record AS first ON first.id =
+         (SELECT id FROM record WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
+           ORDER BY key LIMIT 1)
+       LEFT JOIN record AS last ON last.id =
+         (SELECT id FROM record WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
+           ORDER BY key DESC LIMIT 1)
 """,
     """
 CREATE TRIGGER source_ad AFTER DELETE ON record WHEN old.layer = 'page' BEGIN

@@ -1,0 +1,241 @@
+"""Conversations: the ConversationMemory of the agcore document, with the cursor and JSONL of the LightGrep document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Integer, cast, delete, func, select
+
+from memdb.errors import InvalidInput
+from memdb.layers import cursor, reading, records
+from memdb.layers.arguments import check_bulk, check_limit, check_whole
+from memdb.layers.history import groups, legal
+from memdb.layers.layer import Layer, Live, Mode, reads, writes
+from memdb.layers.message import KEY_DIGITS, MESSAGE, Message, ScoredMessage, key_of, message_of, message_row
+from memdb.layers.neighbours import search_leaning
+from memdb.layers.reading import here
+from memdb.layers.record import Place
+from memdb.storage.engine import Engine
+from memdb.storage.fulltext import Within
+from memdb.storage.schema import message as message_table
+from memdb.storage.schema import record
+from memdb.storage.statement import Statement, each, insert, json_field, param
+from memdb.storage.transaction import Transaction
+
+if TYPE_CHECKING:
+    import os
+
+    from memdb.layers.jsonl import ImportReport
+
+LAYER = "message"
+
+_KEY = record.c.key
+# Only what is a position counts: a shell may have left other keys.
+_IS_POSITION = func.printf(f"%0{KEY_DIGITS}d", cast(_KEY, Integer)) == _KEY
+_LAST_KEY = Statement(select(_KEY).where(here(), _IS_POSITION).order_by(_KEY.desc()).limit(1))
+_NEWEST = Statement(
+    MESSAGE.select(here(), param("after") < _KEY, param("before") > _KEY).order_by(_KEY.desc()).limit(param("limit"))
+)
+_BEYOND = ":"  # above every digit
+_CLEAR = Statement(delete(record).where(here()))
+
+_OWN = [column.name for column in message_table.c if column.name != "record_id"]
+_ROW = each("rows").c.value
+_OWN_ROWS = Statement(
+    insert(message_table).from_select(
+        ["record_id", *_OWN],
+        select(record.c.id, *(json_field(_ROW, name) for name in _OWN)).where(
+            record.c.user_id == json_field(_ROW, "user_id"),
+            record.c.layer == LAYER,
+            record.c.session_id == json_field(_ROW, "session_id"),
+            json_field(_ROW, "key") == _KEY,
+        ),
+    )
+)
+
+
+class ConversationMemory(Layer[Mode]):
+    """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
+
+    @property
+    def _place(self) -> Place:
+        return Place.of(LAYER, self.scope, by_session=True)
+
+    @writes
+    def add_message(self, tx: Transaction, message: Message | Mapping[str, Any]) -> int:
+        """Append a message.
+
+        Args:
+            message: a Message, or a dict in the shape of a chat API: role, content, perhaps tool_calls, tool_call_id,
+                name, timestamp and any other keys, which are kept.
+
+        Returns:
+            Its position in the session: 1 for the first.
+
+        Raises:
+            InvalidInput: the role or the content is missing, or a value is not what it must be.
+        """
+        return _append(tx, [(self._place, message)])[0]
+
+    @add_message.together
+    @staticmethod
+    def _add_together(
+        tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Message | Mapping[str, Any]]]
+    ) -> list[int]:
+        return _append(tx, [(talk._place, message) for talk, message in calls])
+
+    @writes
+    def add_messages(self, tx: Transaction, messages: Iterable[Message | Mapping[str, Any]]) -> int:
+        """Append many messages, all or none.
+
+        Args:
+            messages: at most 100,000, oldest first.
+
+        Returns:
+            How many were given.
+
+        Raises:
+            InvalidInput: one of them is not what it must be, or there are too many; nothing was stored.
+        """
+        place = self._place
+        return len(_append(tx, [(place, message) for message in check_bulk(messages, "messages")]))
+
+    @reads
+    def messages(self, tx: Transaction, limit: int | None = None, *, before: int | None = None) -> list[Message]:
+        """Return the messages as they were stored, oldest first, consolidated ones too.
+
+        Args:
+            limit: only so many, the newest.
+            before: only those before this position; with `limit`, to page backwards.
+        """
+        return self._newest(tx, None if limit is None else check_limit(limit), "", before)
+
+    @reads
+    def get_history(self, tx: Transaction, max_messages: int | None = None) -> list[Message]:
+        """Return what a model is sent: the messages after the cursor, oldest first, legal for a model API.
+
+        A tool call stays with its results or both are left out; a call that is not answered yet is left out; the
+        history begins with a user's message if it holds one (LightGrep document; see memdb.layers.history.legal).
+
+        Args:
+            max_messages: only so many of the newest, before what is not legal is left out; None for all.
+        """
+        most = None if max_messages is None else check_limit(max_messages, "max_messages")
+        return legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
+
+    @reads
+    def search(self, tx: Transaction, query: str, k: int = 3, *, all_sessions: bool = False) -> list[ScoredMessage]:
+        """Return the messages that answer a query best.
+
+        Turns are short and lean on each other, so a message's score is its own BM25 score and shares of its
+        neighbours' in the session (see memdb.layers.neighbours). The day it was said counts as text: "in May 2023".
+
+        Args:
+            query: any text in any language; words in double quotes are a phrase.
+            k: how many at most, 0 to 10,000.
+            all_sessions: search every session of the user, not only this one.
+
+        Returns:
+            Best first, ties in the order of adding.
+        """
+        within = Within(self.scope.user_id, LAYER, None if all_sessions else self.scope.session_id)
+        return search_leaning(tx, within, query, check_limit(k, "k"))
+
+    @writes
+    def clear(self, tx: Transaction) -> int:
+        """Delete the session's messages and set its cursor to 0; the session stays. Returns how many there were."""
+        count = tx.run(_CLEAR, **self._place.values())
+        cursor.consolidate(tx, self._place, 0)
+        return count
+
+    @reads
+    def last_consolidated(self, tx: Transaction) -> int:
+        """Return the cursor: how many messages, from the first, are consolidated and no longer in the history."""
+        return cursor.consolidated(tx, self._place)
+
+    @writes
+    def compact(self, tx: Transaction, keep_last: int = 6) -> int:
+        """Move the cursor forward so that the history keeps its last messages; nothing is deleted (decisions).
+
+        Args:
+            keep_last: how many messages stay at least; more do where the cut would part a call from its results.
+
+        Returns:
+            The cursor: how many messages are consolidated now.
+        """
+        place, keep = self._place, check_limit(keep_last, "keep_last")
+        after, limit = cursor.consolidated_key(tx, place), 2 * keep + 16
+        while True:
+            newest = self._newest(tx, limit, after, None)
+            whole = len(newest) < limit
+            if position := _end_before(newest, keep, whole=whole):
+                cursor.consolidate_to(tx, place, key_of(position))
+            if position or whole:
+                return cursor.consolidated(tx, place)
+            limit *= 4
+
+    async def export_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> int:
+        """Write the session to a file of JSON lines, whole or not at all; see memdb.layers.jsonl for the form.
+
+        Returns:
+            How many messages were written.
+        """
+        from memdb.layers import jsonl
+
+        return await jsonl.export_session(self._engine(), self._place, path)
+
+    async def import_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> ImportReport:
+        """Append the messages of a file of JSON lines, all in one transaction; see memdb.layers.jsonl for the form.
+
+        A line that is damaged is skipped, counted and kept in the quarantine with its bytes.
+
+        Raises:
+            MissingFile: there is no such file.
+        """
+        from memdb.layers import jsonl
+
+        return await jsonl.import_session(self._engine(), self._place, path)
+
+    def _engine(self) -> Engine:
+        if not isinstance(self._home, Engine):
+            raise InvalidInput("a unit reads and writes no files: call export_jsonl and import_jsonl outside of it")
+        return self._home
+
+    def _newest(self, tx: Transaction, limit: int | None, after: str, before: int | None) -> list[Message]:
+        """Return the newest messages between two keys, oldest first."""
+        values = self._place.values(
+            after=after,
+            before=_BEYOND if before is None else key_of(max(0, check_whole(before, "before"))),
+            limit=-1 if limit is None else limit,
+        )
+        return [*reading.shaped(tx, reversed(tx.all(_NEWEST, **values)), message_of, MESSAGE)]
+
+
+def _append(tx: Transaction, given: Sequence[tuple[Place, Message | Mapping[str, Any]]]) -> list[int]:
+    """Append messages to sessions, in the order given; return their positions."""
+    ends: dict[Place, int] = {}
+    rows = []
+    for place, message in given:
+        if place not in ends:
+            ends[place] = int(tx.value(_LAST_KEY, **place.values()) or 0)
+        ends[place] += 1
+        rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
+    records.append(tx, rows, _OWN_ROWS)
+    return [int(values["key"]) for values in rows]
+
+
+def _end_before(messages: Sequence[Message], keep: int, *, whole: bool) -> int:
+    """Return the position after which at least `keep` messages stay and no call is parted from its results; 0 for none.
+
+    Args:
+        messages: the newest, oldest first.
+        whole: whether there are no older ones; else the first group may be part of a longer one.
+    """
+    kept = 0
+    parts = list(groups(messages))
+    for group in reversed(parts if whole else parts[1:]):
+        if kept >= keep:
+            return group[-1].position or 0
+        kept += len(group)
+    return 0

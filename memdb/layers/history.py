@@ -1,0 +1,83 @@
+"""What of a conversation a model may be sent: pure functions on messages.
+
+A model API refuses a tool result whose call it was not shown, and a call whose results are missing. So calls and their
+results stay together or go together; a message itself is never changed (LightGrep document; decisions on history).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from memdb.layers.message import Message
+
+_SETTING = ("system", "developer")  # roles that set the scene: they may stand before the first user's message
+
+
+def legal(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that may be sent, in their order.
+
+    Left out are tool results without their call, calls of which a result is missing (a turn that is still under way
+    is one), second answers to one call, and what stands before the first message of a user if there is one.
+
+    Args:
+        messages: consecutive messages, oldest first.
+    """
+    kept = list(_whole_groups(messages))
+    first = next((at for at, message in enumerate(kept) if is_users(message)), 0)
+    return [message for at, message in enumerate(kept) if at >= first or message.role in _SETTING]
+
+
+def is_users(message: Message) -> bool:
+    """Whether a message is a user's own, not tool results that an API wants in a user's name."""
+    return message.role == "user" and not _answered(message)
+
+
+def groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield messages that must not be parted: a call with the results that follow it, and every other alone."""
+    at = 0
+    while at < len(messages):
+        asked, end = _asked(messages[at]), at + 1
+        while asked and end < len(messages) and _answered(messages[end]):
+            end += 1
+        yield list(messages[at:end])
+        at = end
+
+
+def _whole_groups(messages: Sequence[Message]) -> Iterator[Message]:
+    for group in groups(messages):
+        call, *results = group
+        asked = _asked(call)
+        if not asked:
+            if not _answered(call):
+                yield call
+            continue
+        open_calls = set(asked)
+        answers = []
+        for result in results:
+            answered = _answered(result)
+            if answered <= open_calls:
+                open_calls -= answered
+                answers.append(result)
+        if not open_calls:
+            yield call
+            yield from answers
+
+
+def _asked(message: Message) -> set[str]:
+    """Return the ids of the calls that a message makes, as OpenAI and as Anthropic write them."""
+    calls = [call for call in message.tool_calls or () if isinstance(call, dict)]
+    return {str(call.get("id")) for call in (*calls, *_parts(message, "tool_use"))}
+
+
+def _answered(message: Message) -> set[str]:
+    """Return the ids of the calls that a message answers; "" stands for a result that names none."""
+    answered = {str(part.get("tool_use_id", "")) for part in _parts(message, "tool_result")}
+    if message.role in ("tool", "function") or message.tool_call_id is not None:
+        answered.add(message.tool_call_id or "")
+    return answered
+
+
+def _parts(message: Message, kind: str) -> list[dict[str, Any]]:
+    parts = message.content if isinstance(message.content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]

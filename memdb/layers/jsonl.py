@@ -1,0 +1,252 @@
+"""A session as a file of JSON lines (LightGrep document, Session).
+
+The first line is the session itself:
+
+    {"_type": "metadata", "key": "s1", "created_at": "2026-11-30T09:00:00.000000Z", "updated_at": "...",
+     "metadata": {}, "last_consolidated": 0}
+
+and each further line a message: role and content, then tool_calls, tool_call_id and name where it has them, every other
+key it came with, and its timestamp. Reading takes such a file, or one of messages alone; a timestamp may be missing,
+null, ISO 8601 or seconds since 1970. Text is UTF-8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+from uuid import uuid4
+
+from sqlalchemy import func, select
+
+from memdb.errors import InvalidInput, MissingFile
+from memdb.layers import cursor, reading
+from memdb.layers.conversation import ConversationMemory
+from memdb.layers.layer import Inside
+from memdb.layers.message import MESSAGE, Message, as_moment, check_message, message_of
+from memdb.layers.models import to_exact_json
+from memdb.layers.reading import here
+from memdb.layers.record import Place, Record
+from memdb.scope import Scope
+from memdb.storage.clock import to_text
+from memdb.storage.engine import Engine
+from memdb.storage.lines import Line, json_lines
+from memdb.storage.quarantine import keep_line
+from memdb.storage.schema import record
+from memdb.storage.sessions import list_sessions
+from memdb.storage.statement import Statement, param
+from memdb.storage.transaction import Transaction
+
+PAGE = 1_000  # messages read at once for an export
+PER_UNIT = 100_000  # lines of one transaction of an import
+PROBLEMS_KEPT = 5
+
+_HEAD = "metadata"  # what the first line's _type says
+_KEY_AT = Record._fields.index("key")
+_LAST_KEY = Statement(select(func.max(record.c.key)).where(here()))
+_PAGE = Statement(
+    MESSAGE.select(here(), record.c.key > param("after"), record.c.key <= param("upto"))
+    .order_by(record.c.key)
+    .limit(PAGE)
+)
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did.
+
+    Args:
+        messages: how many were stored.
+        skipped: how many lines were not, for they are damaged; the quarantine keeps them.
+        problems: where the first of these stand, and what is wrong with them.
+    """
+
+    messages: int = 0
+    skipped: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+async def export_session(engine: Engine, place: Place, path: str | os.PathLike[str]) -> int:
+    """Write a session's messages to a file, whole or not at all; return how many.
+
+    Messages that are added meanwhile are left out.
+
+    Raises:
+        InvalidInput: the path is a folder, or lies in none.
+    """
+    target = Path(path)
+    unfinished = target.with_name(f".{target.name}.{uuid4().hex}.unfinished")
+    head, upto = await engine.read(_head, place)
+    try:
+        file = await asyncio.to_thread(_begin, target, unfinished)
+        try:
+            await asyncio.to_thread(file.write, f"{to_exact_json(head)}\n")
+            count = 0
+            after: str | None = ""
+            while after is not None:
+                after, messages = await engine.read(_page, place, after, upto)
+                await asyncio.to_thread(file.writelines, (f"{_as_line(message)}\n" for message in messages))
+                count += len(messages)
+        finally:
+            await asyncio.to_thread(_end, file)
+        os.replace(unfinished, target)
+    finally:
+        with suppress(OSError):
+            os.unlink(unfinished)
+    return count
+
+
+def _begin(target: Path, unfinished: Path) -> TextIO:
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(f"{target} cannot be written: name a file in a folder that is there")
+    return unfinished.open("w", encoding="utf-8", newline="\n")
+
+
+def _end(file: TextIO) -> None:
+    with file:
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], str]:
+    """Return the first line of an export and the key of the last message that belongs to it."""
+    info = next((info for info in list_sessions(tx, place.user_id) if info.session_id == place.session_id), None)
+    head = {
+        "_type": _HEAD,
+        "key": place.session_id,
+        "created_at": tx.now if info is None else to_text(info.created_at),
+        "updated_at": tx.now if info is None else to_text(info.updated_at),
+        "metadata": {} if info is None else info.metadata,
+        "last_consolidated": cursor.consolidated(tx, place),
+    }
+    return head, tx.value(_LAST_KEY, **place.values()) or ""
+
+
+def _page(tx: Transaction, place: Place, after: str, upto: str) -> tuple[str | None, list[Message]]:
+    """Return some messages after a key, and the key to go on from; None at the end."""
+    rows = tx.all(_PAGE, **place.values(after=after, upto=upto))
+    end = rows[-1][_KEY_AT] if len(rows) == PAGE else None
+    return end, [*reading.shaped(tx, rows, message_of, MESSAGE)]
+
+
+def _as_line(message: Message) -> str:
+    moment = {} if message.created_at is None else {"timestamp": to_text(message.created_at)}
+    return to_exact_json({**message.to_dict(), **(message.model_extra or {}), **moment})
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What one transaction stores.
+
+    Args:
+        messages: what the lines hold.
+        damaged: the lines that hold none, each with the reason.
+        cursor: at the file's end, how many of all its messages that were stored its cursor has passed; else 0.
+    """
+
+    messages: list[Message]
+    damaged: list[tuple[Line, str]]
+    cursor: int
+
+
+class _File:
+    """A session's file while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise MissingFile(f"there is no file {path} to import")
+        self._stream: BinaryIO = path.open("rb")
+        lines = json_lines(self._stream)
+        first = next(lines, None)
+        self.head: dict[str, Any] = first.value if first is not None and _is_head(first.value) else {}
+        self._lines = lines if self.head or first is None else chain([first], lines)
+        cursor = self.head.get("last_consolidated")
+        self._cursor = cursor if isinstance(cursor, int) and not isinstance(cursor, bool) else 0
+        self._seen = self._passed = 0
+        self._more = True
+
+    def chunk(self) -> _Chunk | None:
+        """Return what the next transaction stores; None after the end. An empty file gives an empty one."""
+        if not self._more:
+            self._stream.close()
+            return None
+        lines: list[Line] = list(islice(self._lines, PER_UNIT))
+        self._more = len(lines) == PER_UNIT
+        messages: list[Message] = []
+        damaged: list[tuple[Line, str]] = []
+        for line in lines:
+            self._seen += 1
+            try:
+                messages.append(_message(line))
+                self._passed += self._seen <= self._cursor
+            except InvalidInput as error:
+                damaged.append((line, str(error)))
+        ends = not self._more and 0 < self._cursor <= self._seen
+        return _Chunk(messages, damaged, self._passed if ends else 0)
+
+
+async def import_session(engine: Engine, place: Place, path: str | os.PathLike[str]) -> ImportReport:
+    """Append a file's messages to a session, 100,000 lines a transaction.
+
+    The file's cursor is taken over when the session was empty; one that is no number of its messages counts as 0.
+
+    Raises:
+        MissingFile: there is no such file.
+    """
+    report = ImportReport()
+    fresh: bool | None = None
+    file = await asyncio.to_thread(_File, Path(path))
+    while (chunk := await asyncio.to_thread(file.chunk)) is not None:
+        fresh = await engine.write(_store, place, file.head, chunk, fresh)
+        report.messages += len(chunk.messages)
+        report.skipped += len(chunk.damaged)
+        room = PROBLEMS_KEPT - len(report.problems)
+        report.problems += [f"line {line.number} was skipped: {why}" for line, why in chunk.damaged[:room]]
+    return report
+
+
+def _store(tx: Transaction, place: Place, head: dict[str, Any], chunk: _Chunk, fresh: bool | None) -> bool:
+    """Store one chunk: a unit. Returns whether the session was empty before the file's first."""
+    if fresh is None:
+        fresh = tx.value(_LAST_KEY, **place.values()) is None
+        if head:
+            _remember(tx, place, head)
+    talk: ConversationMemory[Inside] = ConversationMemory(Scope(place.user_id, place.session_id), tx)
+    talk.add_messages(chunk.messages)
+    for line, reason in chunk.damaged:
+        keep_line(tx, place.values(key=f"line {line.number}"), line.raw, reason)
+    if fresh and chunk.cursor:
+        cursor.consolidate(tx, place, chunk.cursor)
+    return fresh
+
+
+def _remember(tx: Transaction, place: Place, head: dict[str, Any]) -> None:
+    moment, metadata = None, head.get("metadata")
+    with suppress(InvalidInput):
+        moment = as_moment(head.get("created_at"))
+    created_at = tx.now if moment is None else to_text(moment)
+    cursor.remember_session(tx, place, created_at, to_exact_json(metadata if isinstance(metadata, dict) else {}))
+
+
+def _is_head(value: object) -> bool:
+    return isinstance(value, dict) and value.get("_type") == _HEAD
+
+
+def _message(line: Line) -> Message:
+    if line.reason:
+        raise InvalidInput(line.reason)
+    if not isinstance(line.value, dict) or _is_head(line.value):
+        raise InvalidInput('it is no message such as {"role": "user", "content": "..."}')
+    message = Message.model_validate(line.value)
+    check_message(message)
+    return message

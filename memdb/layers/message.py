@@ -1,0 +1,270 @@
+"""One message of a conversation: what a model API is sent, kept exactly, and the text that a search finds it by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import BeforeValidator, ConfigDict, model_validator
+
+from memdb.errors import InvalidInput, SerializationError
+from memdb.layers.models import Instant, Model, exact_json
+from memdb.layers.reading import Columns
+from memdb.layers.record import Place, Record, row
+from memdb.storage.clock import from_text
+from memdb.storage.schema import message as message_table
+from memdb.text.check import check_text, is_valid
+from memdb.text.tokens import TokenCounter
+
+MAX_NAME_CHARS = 1_000
+MAX_CALL_CHARS = 1_000  # of a tool call's arguments that are searchable
+MAX_CALLS_CHARS = 8_000
+KEY_DIGITS = 12  # a position as a key, so that keys sort as positions do
+MESSAGE = Columns(message_table)
+
+_SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
+_OURS = ("position", "tokens")
+
+
+def _name(value: object) -> str:
+    text = check_text(value, "the text", max_chars=MAX_NAME_CHARS)
+    if not text:
+        raise InvalidInput("the text must not be empty")
+    return text
+
+
+def _optional_name(value: object) -> str | None:
+    return None if value is None else _name(value)
+
+
+def _calls(value: object) -> object:
+    if value is not None and not isinstance(value, list):
+        raise InvalidInput(f"tool_calls must be a list, not {type(value).__name__}")
+    return value
+
+
+class Message(Model):
+    """One message, in the shape that chat APIs use (agcore document, section 3.6; LightGrep document).
+
+    Keys that are not named here are kept exactly, too: message.model_extra.
+
+    Args:
+        role: who speaks: "user", "assistant", "tool", "system" or any other name.
+        content: a text, None, a list of parts or any other JSON, at most 16 MB; kept exactly. May be left out where
+            there are tool calls.
+        name: the speaker's or the tool's name.
+        tool_calls: what an assistant calls, as the API gave it: a list of JSON values.
+        tool_call_id: the call that a tool's message answers.
+        created_at: when it was said, with a time zone; by default when it is added. A dict may call it `timestamp` and
+            give ISO 8601 (without a zone it is UTC) or seconds since 1970.
+        position: its number in the session, from 1; given by memdb.
+        tokens: what it costs a model in cl100k_base, as TokenCounter.count_messages counts; given by memdb.
+    """
+
+    model_config = ConfigDict(extra="allow", revalidate_instances="always")
+
+    role: Annotated[str, BeforeValidator(_name)]
+    content: Any = None
+    name: Annotated[str | None, BeforeValidator(_optional_name)] = None
+    tool_calls: Annotated[list[Any] | None, BeforeValidator(_calls)] = None
+    tool_call_id: Annotated[str | None, BeforeValidator(_optional_name)] = None
+    created_at: Instant = None
+    position: int | None = None
+    tokens: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_a_chat_gives_it(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        fields = {name: value[name] for name in value if name != "timestamp" and name not in _OURS}
+        if fields.get("created_at") is None:
+            fields["created_at"] = as_moment(value.get("timestamp"))
+        if "content" not in fields and not fields.get("tool_calls"):
+            raise InvalidInput("it has no content; give a text, None, or a list of parts")
+        return fields
+
+    @classmethod
+    def trusted(cls, *, extra: dict[str, Any] | None = None, **fields: Any) -> Self:
+        """Return a message of values that were validated when they were stored; every field must be given."""
+        made = super().trusted(**fields)
+        object.__setattr__(made, "__pydantic_extra__", extra or {})
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a chat API is sent: role and content, and tool_calls, tool_call_id and name where it has them."""
+        fields = {name: getattr(self, name) for name in _SENT}
+        return {name: value for name, value in fields.items() if value is not None or name in ("role", "content")}
+
+
+class ScoredMessage(NamedTuple):
+    """A message that a search found.
+
+    Args:
+        message: the message.
+        score: its own BM25 score and what its neighbours lend it; higher is better, comparable within one answer only.
+        session_id: the session it was said in.
+        own: its own BM25 score; 0 when only its neighbours match.
+        lent: what each neighbour adds, by its distance: {-1: 2.4} is the message just before.
+    """
+
+    message: Message
+    score: float
+    session_id: str
+    own: float
+    lent: dict[int, float]
+
+
+def key_of(position: int) -> str:
+    """Return the key of the message at a position."""
+    return f"{position:0{KEY_DIGITS}}"
+
+
+def message_row(place: Place, position: int, now: str, message: Message) -> dict[str, Any]:
+    """Return a message's columns of `record` and of `message`.
+
+    Args:
+        message: a valid one.
+    """
+    text, body = _stored_content(message.content)
+    extra = message.model_extra
+    # The day it was said is searchable: people ask for what was said "in May".
+    moment = message.created_at or from_text(now)
+    return row(
+        place,
+        key_of(position),
+        now,
+        summary=_calls_as_text(message.tool_calls),
+        content=text,
+        keywords=[*([message.name] if message.name else []), _day(moment)],
+        keywords_by_rule=False,
+        created_at=moment,
+    ) | {
+        "role": message.role,
+        "name": message.name,
+        "tokens": _counter().count_messages([message.to_dict()]),
+        "tool_call_id": message.tool_call_id,
+        "tool_calls": None if message.tool_calls is None else exact_json(message.tool_calls, "Message.tool_calls"),
+        "body": body,
+        "extra": exact_json(extra, "Message") if extra else None,
+    }
+
+
+def check_message(message: Message) -> None:
+    """Refuse what `message_row` would refuse: a value that JSON cannot say, or one that is too large.
+
+    Raises:
+        InvalidInput: see above.
+    """
+    _stored_content(message.content)
+    exact_json(message.tool_calls, "Message.tool_calls")
+    exact_json(message.model_extra, "Message")
+
+
+def message_of(
+    found: Record,
+    role: str | None,
+    name: str | None,
+    tokens: int | None,
+    tool_call_id: str | None,
+    tool_calls: str | None,
+    body: str | None,
+    extra: str | None,
+) -> Message:
+    """Return a message of what was read: the shape of a row of the columns MESSAGE."""
+    if not isinstance(role, str) or len(found.key) != KEY_DIGITS or not found.key.isdecimal():
+        raise SerializationError("the record has no row in `message`, or its key is no position")
+    return Message.trusted(
+        role=role,
+        content=found.content if body is None else json.loads(body),
+        name=name,
+        tool_calls=None if tool_calls is None else json.loads(tool_calls),
+        tool_call_id=tool_call_id,
+        created_at=found.created,
+        position=int(found.key),
+        tokens=tokens,
+        extra=None if extra is None else json.loads(extra),
+    )
+
+
+@cache
+def _counter() -> TokenCounter:
+    return TokenCounter()
+
+
+def as_moment(value: object) -> datetime | None:
+    """Return a `timestamp` as a time: ISO 8601 (UTC where it names no zone) or seconds since 1970; None stays None.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
+    except (ValueError, OverflowError, OSError):
+        value = str(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if value is None:
+        return None
+    raise InvalidInput(f"timestamp {str(value)[:60]!r} is no time; give ISO 8601 such as 2026-11-30T09:00:00Z")
+
+
+def _day(moment: datetime) -> str:
+    utc = moment.astimezone(UTC)
+    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"  # not strftime, which speaks the machine's language
+
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def _stored_content(content: Any) -> tuple[str, str | None]:
+    """Return the searchable text of a content, and its JSON where that is not the very text."""
+    if isinstance(content, str) and is_valid(content):
+        return check_text(content, "Message.content"), None
+    body = exact_json(content, "Message.content")
+    return _valid("\n".join(part for part in _texts(content) if part)), body
+
+
+def _valid(text: str) -> str:
+    return text if is_valid(text) else text.replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield the texts of a content: of a part its text or what it holds; images and other data have none."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            yield from _texts(part)
+    elif isinstance(content, dict) and ("type" in content or "text" in content):
+        yield from _texts(content.get("text") or content.get("content"))
+        if content.get("type") == "tool_use":
+            yield _call_as_text(content)
+    elif isinstance(content, dict):
+        yield json.dumps(content, ensure_ascii=False)
+    elif content is not None:
+        yield str(content)
+
+
+def _calls_as_text(calls: list[Any] | None) -> str:
+    return _valid("\n".join(_call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS])
+
+
+def _call_as_text(call: Any) -> str:
+    """Return a tool call as a search finds it: its name and the beginning of its arguments."""
+    if not isinstance(call, dict):
+        return ""
+    function = call.get("function")
+    asked = function if isinstance(function, dict) else call
+    arguments = asked.get("arguments", asked.get("input", ""))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"{asked.get('name', '')} {text[:MAX_CALL_CHARS]}".strip()

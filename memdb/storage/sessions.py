@@ -1,0 +1,98 @@
+"""Sessions as a whole: which ones a user has, and the end of one in every layer."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memdb.storage.clock import from_text
+from memdb.storage.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """One session of a user.
+
+    Args:
+        session_id: its id, exactly as it was given.
+        created_at: the time of its first record, or what an import says, in UTC.
+        updated_at: the time of its last record, or what an import says, in UTC.
+        messages: how many messages it holds.
+        metadata: what an import brought with it; {} when nothing did.
+    """
+
+    session_id: str
+    created_at: datetime
+    updated_at: datetime
+    messages: int
+    metadata: dict[str, Any]
+
+
+# Counts come from the counters that the triggers keep, times from the two ends of an index.
+_HELD = """
+SELECT session_id, layer, records,
+       (SELECT min(created_at) FROM record
+         WHERE (user_id, layer, session_id) = (scope.user_id, scope.layer, scope.session_id)),
+       (SELECT max(created_at) FROM record
+         WHERE (user_id, layer, session_id) = (scope.user_id, scope.layer, scope.session_id))
+  FROM scope
+ WHERE user_id = :user_id AND session_id != '' AND records > 0
+"""
+_KNOWN = "SELECT session_id, created_at, updated_at, metadata FROM session WHERE user_id = :user_id"
+_COUNTS = """
+SELECT layer, records FROM scope
+ WHERE user_id = :user_id AND session_id = :session_id AND session_id != '' AND records > 0
+"""
+_DELETE = (
+    """DELETE FROM record
+        WHERE user_id = :user_id AND session_id = :session_id
+          AND layer IN (SELECT layer FROM scope WHERE user_id = :user_id AND session_id = :session_id)""",
+    "DELETE FROM session WHERE user_id = :user_id AND session_id = :session_id",
+    "DELETE FROM quarantine WHERE user_id = :user_id AND session_id = :session_id",
+    "DELETE FROM scope WHERE user_id = :user_id AND session_id = :session_id",
+)
+
+
+def list_sessions(tx: Transaction, user_id: str) -> list[SessionInfo]:
+    """Return a user's sessions, the most recently used first, ties by id."""
+    times: dict[str, list[str]] = {}
+    messages: dict[str, int] = {}
+    metadata: dict[str, dict[str, Any]] = {}
+    for session_id, created_at, updated_at, text in tx.rows(_KNOWN, {"user_id": user_id}):
+        times[session_id] = [created_at, updated_at]
+        metadata[session_id] = _object(text)
+    for session_id, layer, records, first, last in tx.rows(_HELD, {"user_id": user_id}):
+        times.setdefault(session_id, []).extend((first, last))
+        if layer == "message":
+            messages[session_id] = records
+    found = [
+        SessionInfo(
+            session_id,
+            from_text(min(moments)),
+            from_text(max(moments)),
+            messages.get(session_id, 0),
+            metadata.get(session_id, {}),
+        )
+        for session_id, moments in times.items()
+    ]
+    found.sort(key=lambda info: info.session_id)
+    return sorted(found, key=lambda info: info.updated_at, reverse=True)
+
+
+def delete_session(tx: Transaction, user_id: str, session_id: str) -> dict[str, int]:
+    """Delete what a session holds in every layer; return how many records went, by layer."""
+    whose = {"user_id": user_id, "session_id": session_id}
+    counts: dict[str, int] = dict(tx.rows(_COUNTS, whose))
+    for statement in _DELETE:
+        tx.rows(statement, whose)
+    return counts
+
+
+def _object(text: str) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        return value if isinstance(value, dict) else {}
+    return {}
