@@ -17,11 +17,27 @@ from memdb.cli.files import backup, init, migrate
 from memdb.cli.forget import forget
 from memdb.cli.ingest import ingest
 from memdb.cli.look import check, info
+from memdb.cli.messages import messages
 from memdb.cli.pages import pages
 from memdb.cli.search import search
+from memdb.cli.transfer import export, import_
 from memdb.errors import Corrupt, MemdbError, MissingFile, NotFound
 
-COMMANDS: tuple[Callable[..., None], ...] = (init, ingest, search, pages, info, check, backup, forget, migrate, demo)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    init,
+    ingest,
+    search,
+    pages,
+    messages,
+    info,
+    check,
+    backup,
+    export,
+    import_,
+    forget,
+    migrate,
+    demo,
+)
 
 NOTHING, MISUSE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 # Which error ends with which status; the first match counts.
@@ -40,7 +56,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(command.__name__.strip("_"))(command)
 
 
 def _version(wanted: bool) -> None:

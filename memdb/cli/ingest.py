@@ -1,4 +1,4 @@
-"""ingest: JSONL, Markdown and text become pages of knowledge."""
+"""ingest: JSONL, Markdown and text become pages of knowledge, chats become conversations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memdb.cli import output
 from memdb.cli.arguments import AsJson, File
 from memdb.cli.rows import Row
 from memdb.cli.sources import Source, find_sources
-from memdb.cli.storing import Report, batches, store
+from memdb.cli.storing import Defaults, Report, batches, store
 from memdb.errors import InvalidInput
 
 
@@ -30,13 +30,20 @@ def ingest(
     category: Annotated[
         str, typer.Option("--category", metavar="NAME", help="The shelf, where a row names none.")
     ] = "knowledge",
+    session: Annotated[
+        str, typer.Option("--session", metavar="ID", help="The session, where a message names none.")
+    ] = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Store JSONL, Markdown and text as pages of knowledge. Makes FILE when it is not there.
+    """Store Markdown, text and JSONL as pages of knowledge, chats as conversations. Makes FILE when it is not there.
 
-    JSONL (.jsonl, .ndjson, or - for stdin) has an object a line: "_id" (the page's id) and "text", perhaps "title"
+    JSONL (.jsonl, .ndjson, or - for stdin) has an object a line. A page has "_id" (its id) and "text", perhaps "title"
     (else the first words of the text) and "group" (the user). "summary", "tags", "references", "category", "keywords"
     and "created_at" are kept where a row has them; any other key goes nowhere.
+
+    A message has "role" and "content", perhaps "tool_calls", "tool_call_id", "name", "timestamp", "session" and "group"
+    (the user); any other key is kept with it. Messages go to the end of their session in the order of the lines; those
+    that a session holds already are passed over, so a chat that has grown can be ingested again.
 
     A Markdown or text file is a page: its id is its path (in the folder that was given), its title the first
     "# heading" or the file's name.
@@ -47,18 +54,18 @@ def ingest(
     Example: memdb ingest agent.db notes/ history.jsonl --user alice
     """
     found = find_sources(sources)
-    _check(file, user, category)
+    _check(file, user, category, session)
     report = Report()
     began = time.perf_counter()
     try:
         with _reading(found) as rows:
-            store(file, batches(rows, user, category, report), report)
+            store(file, batches(rows, Defaults(user, category, session), report), report)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; the batches that were stored before stay stored") from None
     _tell(report, time.perf_counter() - began, as_json)
 
 
-def _check(file: str, user: str, category: str) -> None:
+def _check(file: str, user: str, category: str, session: str) -> None:
     """Refuse what cannot work before a source is read."""
     from memdb.storage.schema import SCHEMA_VERSION
     from memdb.storage.source import check_access, database_path, identify
@@ -66,6 +73,7 @@ def _check(file: str, user: str, category: str) -> None:
 
     check_id(user, "--user")
     check_id(category, "--category")
+    check_id(session, "--session")
     path = database_path(file)
     if path is None:
         raise InvalidInput("':memory:' lives and ends with its program; name a file")
@@ -100,20 +108,37 @@ def _tell(report: Report, seconds: float, as_json: bool) -> None:
         output.complain(problem)
     if report.skipped > len(report.problems):
         output.complain(f"{report.skipped:,} rows were skipped in all")
-    rate = report.pages / max(seconds, 1e-9)
+    rows = report.pages + report.messages
+    rate = rows / max(seconds, 1e-9)
     if as_json:
         output.emit(
             {
                 "pages": report.pages,
+                "messages": report.messages,
+                "held": report.held,
                 "users": len(report.users),
+                "sessions": len(report.sessions),
                 "skipped": report.skipped,
                 "problems": report.problems,
                 "seconds": round(seconds, 3),
-                "pages_per_second": round(rate),
+                "rows_per_second": round(rate),
             }
         )
-    elif report.pages:
-        stored, users = output.amount(report.pages, "page"), output.amount(len(report.users), "user")
-        output.say(f"Stored {stored} of {users} in {seconds:.2f} s ({rate:,.0f} pages/s).")
-    if not report.pages:
+    elif rows:
+        output.say(f"Stored {_what(report)} in {seconds:.2f} s ({rate:,.0f} rows/s).")
+    if not rows and report.held:
+        if not as_json:
+            output.say(f"Nothing new: the sessions held all {output.amount(report.held, 'message')} already.")
+    elif not rows:
         output.nothing("nothing was stored: there was nothing to store" if not report.skipped else "nothing was stored")
+
+
+def _what(report: Report) -> str:
+    """Return what was stored: 3 pages and 12 messages (2 sessions) of 1 user."""
+    parts = [output.amount(report.pages, "page")] if report.pages else []
+    if report.messages:
+        held = f", {report.held:,} were there" if report.held else ""
+        parts.append(
+            f"{output.amount(report.messages, 'message')} ({output.amount(len(report.sessions), 'session')}{held})"
+        )
+    return f"{' and '.join(parts)} of {output.amount(len(report.users), 'user')}"

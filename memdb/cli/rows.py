@@ -1,4 +1,4 @@
-"""A line of JSONL or a file of text, as the fields of a page or as a reason to skip it."""
+"""A line of JSONL or a file of text, as the fields of a page or a message, or as a reason to skip it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from memdb.cli import chats
 from memdb.storage.lines import json_lines
 from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
 
@@ -24,8 +25,9 @@ class Row:
     Args:
         place: where it stands, for a message.
         size: how many bytes of the source it took.
-        fields: the page's fields; empty when it is skipped.
-        user: whose page; None for the command's default.
+        fields: the page's or the message's fields; empty when it is skipped.
+        user: whose; None for the command's default.
+        session: of a message, its session, "" for the command's default; None for a page.
         reason: why it is skipped; "" when it is not.
     """
 
@@ -33,14 +35,25 @@ class Row:
     size: int
     fields: dict[str, Any] = field(default_factory=dict)
     user: str | None = None
+    session: str | None = None
     reason: str = ""
 
 
 def lines(file: BinaryIO, place: str) -> Iterator[Row]:
     """Yield the lines of a JSONL file that are not blank, one at a time in memory."""
+    session = ""
     for line in json_lines(file):
         row = Row(f"{place} {line.number}", line.size)
-        row.reason = line.reason or _fill(row, line.value)
+        value = line.value
+        if isinstance(value, dict) and chats.is_session(value):
+            session = value["key"]
+            continue
+        if isinstance(value, dict) and chats.is_message(value):
+            row.session = chats.session_of(value) or session
+            row.fields = chats.message_of(value)
+            row.reason = _set_user(row, value)
+        else:
+            row.reason = line.reason or _fill(row, value)
         yield row
 
 
@@ -83,23 +96,30 @@ def first_words(text: str) -> str:
 def _fill(row: Row, value: Any) -> str:
     """Fill a row from a line's value; return what is wrong with it, or ""."""
     if not isinstance(value, dict):
-        return 'it is no JSON object such as {"_id": "1", "text": "..."}'
-    text, title, group, id = (value.get(name) for name in ("text", "title", "group", "_id"))
+        return 'it is no JSON object such as {"_id": "1", "text": "..."} or {"role": "user", "content": "..."}'
+    text, title, id = (value.get(name) for name in ("text", "title", "_id"))
     if not isinstance(text, str) or not text.strip():
         return "it has no text"
     if id is None or id == "":
         return "its _id is missing"
     if isinstance(id, bool) or not isinstance(id, str | int):
         return "its _id is no text"
-    if group is not None and not isinstance(group, str):
-        return "its group is no text"
-    row.user = group or None
+    if reason := _set_user(row, value):
+        return reason
     row.fields = {name: value[name] for name in CARRIED if value.get(name) is not None}
     row.fields |= {
         "id": str(id),
         "title": title if isinstance(title, str) and title.strip() else first_words(text),
         "content": text,
     }
+    return ""
+
+
+def _set_user(row: Row, value: dict[str, Any]) -> str:
+    group = value.get("group")
+    if group is not None and not isinstance(group, str):
+        return "its group is no text"
+    row.user = group or None
     return ""
 
 

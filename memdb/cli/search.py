@@ -22,6 +22,7 @@ class LayerName(StrEnum):
     """The layers that can be searched, by their public names."""
 
     items = "items"
+    messages = "messages"
     pages = "pages"
 
 
@@ -60,11 +61,15 @@ async def _search(
 ) -> tuple[list[Hit], float]:
     """Return what is found, and in how many seconds."""
     async with opened(file) as db:
-        from memdb.layers import items, knowledge
+        from memdb.layers import conversation, items, knowledge
         from memdb.retrieval.find import find
         from memdb.scope import Scope
 
-        names = {LayerName.items: items.LAYER, LayerName.pages: knowledge.LAYER}
+        names = {
+            LayerName.items: items.LAYER,
+            LayerName.messages: conversation.LAYER,
+            LayerName.pages: knowledge.LAYER,
+        }
         owner = choose_user(file, (await db.stats()).layers, user)
         began = time.perf_counter()
         if owner is None:
@@ -82,11 +87,19 @@ def as_data(rank: int, hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "layer": hit.layer,
         "id": hit.id,
+        "session_id": hit.session_id,
         "title": hit.title,
         "snippet": hit.snippet.text,
         "marks": hit.snippet.marks,
         "created_at": to_text(hit.created_at),
     }
+
+
+def where(hit: Hit) -> str:
+    """Return where a hit stands, as a person reads it: page notes/coffee.md, message 12 of s1 on 2026-11-30."""
+    if not hit.session_id:
+        return f"{hit.layer} {hit.id}"
+    return f"{hit.layer} {hit.id} of {hit.session_id}, {hit.created_at:%Y-%m-%d}"
 
 
 def show(rank: int, hit: Hit) -> None:
@@ -97,7 +110,7 @@ def show(rank: int, hit: Hit) -> None:
     console = output.console()
     head = Text.assemble(f"{rank:>2}. ", (f"{hit.score:6.2f}  ", "cyan"), title)
     console.print(head, no_wrap=True, overflow="ellipsis" if output.on_terminal() else "ignore")
-    console.print(output.indented(Text(output.one_line(f"{hit.layer} {hit.id}"), style="dim"), 4))
+    console.print(output.indented(Text(output.one_line(where(hit)), style="dim"), 4))
     console.print(output.indented(marked(hit.snippet), 4))
 
 

@@ -130,7 +130,8 @@ def message_row(place: Place, position: int, now: str, message: Message) -> dict
         message: a valid one.
     """
     text, body = _stored_content(message.content)
-    extra = message.model_extra
+    calls = None if message.tool_calls is None else exact_json(message.tool_calls, "Message.tool_calls")
+    extra = exact_json(message.model_extra, "Message") if message.model_extra else None
     # The day it was said is searchable: people ask for what was said "in May".
     moment = message.created_at or from_text(now)
     return row(
@@ -147,9 +148,9 @@ def message_row(place: Place, position: int, now: str, message: Message) -> dict
         "name": message.name,
         "tokens": _counter().count_messages([message.to_dict()]),
         "tool_call_id": message.tool_call_id,
-        "tool_calls": None if message.tool_calls is None else exact_json(message.tool_calls, "Message.tool_calls"),
+        "tool_calls": calls,
         "body": body,
-        "extra": exact_json(extra, "Message") if extra else None,
+        "extra": extra,
     }
 
 
@@ -217,9 +218,11 @@ def as_moment(value: object) -> datetime | None:
 
 def _day(moment: datetime) -> str:
     utc = moment.astimezone(UTC)
-    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"  # not strftime, which speaks the machine's language
+    # Not strftime, which speaks the machine's language.
+    return f"{_DAYS[utc.weekday()]} {utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
 
 
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -231,7 +234,12 @@ def _stored_content(content: Any) -> tuple[str, str | None]:
     if isinstance(content, str) and is_valid(content):
         return check_text(content, "Message.content"), None
     body = exact_json(content, "Message.content")
-    return _valid("\n".join(part for part in _texts(content) if part)), body
+    return searchable(content), body
+
+
+def searchable(content: Any) -> str:
+    """Return the text of a content: of its parts those that have any; images and other data have none."""
+    return _valid("\n".join(part for part in _texts(content) if part))
 
 
 def _valid(text: str) -> str:
@@ -239,7 +247,6 @@ def _valid(text: str) -> str:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a content: of a part its text or what it holds; images and other data have none."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
@@ -248,7 +255,7 @@ def _texts(content: Any) -> Iterator[str]:
     elif isinstance(content, dict) and ("type" in content or "text" in content):
         yield from _texts(content.get("text") or content.get("content"))
         if content.get("type") == "tool_use":
-            yield _call_as_text(content)
+            yield call_as_text(content)
     elif isinstance(content, dict):
         yield json.dumps(content, ensure_ascii=False)
     elif content is not None:
@@ -256,10 +263,10 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _calls_as_text(calls: list[Any] | None) -> str:
-    return _valid("\n".join(_call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS])
+    return _valid("\n".join(call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS])
 
 
-def _call_as_text(call: Any) -> str:
+def call_as_text(call: Any) -> str:
     """Return a tool call as a search finds it: its name and the beginning of its arguments."""
     if not isinstance(call, dict):
         return ""

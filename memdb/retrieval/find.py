@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from memdb.layers import reading
-from memdb.layers.arguments import check_query
+from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
+from memdb.layers.conversation import LAYER as MESSAGES
+from memdb.layers.message import ScoredMessage, call_as_text, searchable
+from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
 from memdb.scope import Scope
 from memdb.storage.fulltext import Within
@@ -16,17 +19,22 @@ from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 
 
+SOME_MORE = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A record that a search found.
 
     Args:
         layer: the layer's name in the file, such as "page" or "item".
-        id: the record's id in its layer.
-        title: its title; '' where the layer has none.
+        id: the record's id in its layer; of a message its position in the session.
+        title: its title; of a message who speaks; '' where the layer has none.
         snippet: the stretch of its text that matched, with the places of the matched words.
-        score: its BM25 score; above 0, higher is better, comparable within one answer only.
-        created_at: when it was first stored, in UTC.
+        score: its BM25 score, of a message what it makes of its neighbours, too; above 0, higher is better, comparable
+            within one answer only.
+        created_at: when it was first stored, of a message when it was said, in UTC.
+        session_id: the session of a message; '' for layers that live by user.
     """
 
     layer: str
@@ -35,12 +43,14 @@ class Hit:
     snippet: Snippet
     score: float
     created_at: datetime
+    session_id: str = ""
 
 
 def find(tx: Transaction, scope: Scope, query: str, limit: int = 10, layer: str | None = None) -> list[Hit]:
     """Return the records of a user that match a query best: a read unit, for `db.read(find, scope, query)`.
 
-    Looking is not recalling: nothing is counted.
+    Messages lean on their neighbours (memdb.layers.neighbours); among other layers the best of them keeps the score of
+    its own, and the others stand below it in proportion. Looking is not recalling: nothing is counted.
 
     Args:
         scope: whose memory; every session of the user is searched.
@@ -55,12 +65,50 @@ def find(tx: Transaction, scope: Scope, query: str, limit: int = 10, layer: str 
         InvalidInput: the query is no text, or the limit is out of range.
     """
     marker = Marker(parse(check_query(query)), stems=STEMMER.tokens)
+    found = [] if layer == MESSAGES else _records(tx, scope, query, limit, layer, marker)
+    if layer in (None, MESSAGES):
+        found += _messages(tx, scope, query, check_limit(limit), marker, alone=layer is not None)
+    found.sort(key=lambda hit: (-hit[1].score, hit[0]))
+    return [hit for _, hit in found[:limit]]
 
-    def hit(found: Record) -> Hit:
-        return Hit(found.layer, found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
 
-    scored = reading.search(tx, Within(scope.user_id, layer), query, limit, hit)
-    return [replace(made, score=score) for made, score in scored]
+def _records(
+    tx: Transaction, scope: Scope, query: str, limit: int, layer: str | None, marker: Marker
+) -> list[tuple[int, Hit]]:
+    """Return the best records but for messages, by record id."""
+
+    def hit(found: Record) -> tuple[int, Hit]:
+        return found.id, Hit(found.layer, found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
+
+    # Messages take places away from others only where they are the better ones, so twice as many are asked for.
+    most = limit if layer else min(2 * limit, MAX_LIMIT)
+    scored = reading.search(tx, Within(scope.user_id, layer), query, most, hit)
+    return [(number, replace(made, score=score)) for (number, made), score in scored if made.layer != MESSAGES]
+
+
+def _messages(
+    tx: Transaction, scope: Scope, query: str, limit: int, marker: Marker, *, alone: bool
+) -> list[tuple[int, Hit]]:
+    # Some more: the best may have no score of its own, but then the one that lends it its score is close behind.
+    hits = search_leaning(tx, Within(scope.user_id, MESSAGES), query, limit + SOME_MORE)
+    scale = 1.0 if alone or not hits else max(hit.own for hit in hits) / max(hit.score for hit in hits)
+    return [(number, _message_hit(hit, scale, marker)) for number, hit in enumerate(hits[:limit])]
+
+
+def _message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
+    message = hit.message
+    text = "\n".join(
+        part for part in (searchable(message.content), *map(call_as_text, message.tool_calls or ())) if part
+    )
+    return Hit(
+        MESSAGES,
+        str(message.position),
+        message.role if message.name is None else f"{message.role} {message.name}",
+        marker.snippet(text),
+        hit.score * scale,
+        message.created_at or datetime.min.replace(tzinfo=UTC),
+        hit.session_id,
+    )
 
 
 def _text(found: Record) -> str:

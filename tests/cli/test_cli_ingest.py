@@ -16,6 +16,7 @@ import pytest
 from memdb.cli import rows
 from memdb.cli.rows import first_words, lines
 from memdb.cli.storing import BATCH_ROWS
+from memdb.storage import lines as json_lines_module
 from tests.cli.command_line import Cli, hear_ctrl_c, press_ctrl_c
 
 Jsonl = Callable[..., Path]
@@ -116,7 +117,9 @@ def test_all_skipped_rows_are_counted_and_five_are_named(cli: Cli, path: Path, j
     assert done.err.splitlines()[-1] == "memdb: 9 rows were skipped in all"
     report = cli("ingest", path, source, "--json").json
     assert (report["pages"], report["users"], report["skipped"], len(report["problems"])) == (1, 1, 9, 5)
-    assert set(report) == {"pages", "users", "skipped", "problems", "seconds", "pages_per_second"}
+    assert set(report) == {
+        *("pages", "messages", "held", "users", "sessions", "skipped", "problems", "seconds", "rows_per_second")
+    }
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"bad\n"])
@@ -159,7 +162,7 @@ def test_lines_are_read_one_at_a_time() -> None:
 def test_a_line_beyond_all_limits_is_skipped_unread(
     cli: Cli, path: Path, jsonl: Jsonl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(json_lines_module, "MAX_LINE_BYTES", 100)
     source = jsonl({"_id": "1", "text": "x" * 300}, {"_id": "2", "text": "y"}, {"_id": "3", "text": "z" * 1000})
     done = cli("ingest", path, source)
     assert "line 1 was skipped: it is longer than 100 bytes" in done.err

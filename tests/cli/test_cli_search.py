@@ -27,7 +27,7 @@ def test_a_hit_as_json(cli: Cli, filled: Path) -> None:
     hits = cli("search", filled, "tea", "--user", "alice", "--json").json
     assert [hit["id"] for hit in hits] == ["tea"]
     hit = hits[0]
-    assert set(hit) == {"rank", "score", "layer", "id", "title", "snippet", "marks", "created_at"}
+    assert set(hit) == {"rank", "score", "layer", "id", "title", "snippet", "marks", "created_at", "session_id"}
     assert (hit["rank"], hit["layer"]) == (1, "page")
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["tea"]
     assert hit["created_at"].endswith("Z")
@@ -124,3 +124,24 @@ def test_control_characters_of_a_title_do_not_reach_the_terminal(
     cli("ingest", path, jsonl({"_id": "1\x1b]0;owned\x07", "title": "a\x1b[2J\nb", "text": "tea\x1b[2J"}))
     assert "\x1b" not in cli("search", path, "tea").out
     assert len(cli("search", path, "tea").out.splitlines()) == 3
+
+
+def test_messages_are_found_among_the_rest_and_alone(cli: Cli, path: Path, jsonl: Callable[..., Path]) -> None:
+    source = jsonl(
+        {"_id": "p", "text": "A page on violins and their makers, with much else besides."},
+        {
+            "role": "user",
+            "content": "Where did you buy the violin?",
+            "session": "s1",
+            "timestamp": "2024-03-01T10:00:00",
+        },
+        {"role": "assistant", "name": "Bo", "content": "In Cremona, at a small shop.", "session": "s1"},
+        *({"role": "user", "content": f"filler {n}", "session": "s2"} for n in range(30)),
+    )
+    cli("ingest", path, source)
+    hits = cli("search", path, "where was the violin bought", "--json").json
+    assert {(hit["layer"], hit["id"], hit["session_id"]) for hit in hits} >= {("page", "p", ""), ("message", "1", "s1")}
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    done = cli("search", path, "violin", "--layer", "messages")
+    assert "message 1 of s1, 2024-03-01" in done.out
+    assert "page" not in done.out

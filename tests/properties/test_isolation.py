@@ -34,6 +34,16 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "save": (lambda m: m.items.save(MemoryItem(id="a", content="foreign")), None),
         "save_many": (lambda m: m.items.save_many([MemoryItem(id="a", content="foreign")]), 1),
     },
+    "conversation": {
+        "messages": (lambda m: m.conversation.messages(), []),
+        "get_history": (lambda m: m.conversation.get_history(), []),
+        "search": (lambda m: m.conversation.search(f'{WORD} "{WORD}"', all_sessions=True), []),
+        "last_consolidated": (lambda m: m.conversation.last_consolidated(), 0),
+        "compact": (lambda m: m.conversation.compact(0), 0),
+        "clear": (lambda m: m.conversation.clear(), 0),
+        "add_message": (lambda m: m.conversation.add_message({"role": "user", "content": "foreign"}), 1),
+        "add_messages": (lambda m: m.conversation.add_messages([{"role": "user", "content": "foreign"}]), 1),
+    },
     "pages": {
         "get_page": (lambda m: m.pages.get_page("a"), None),
         "search": (lambda m: m.pages.search(WORD), []),
@@ -59,6 +69,9 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.pages.get_page("a"),
         await memory.pages.search(WORD),
         await memory.pages.referenced_by("r"),
+        await memory.conversation.messages(),
+        await memory.conversation.last_consolidated(),
+        [hit.message for hit in await memory.conversation.search(WORD)],
     ]
 
 
@@ -66,6 +79,8 @@ async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.items.save(ITEM)
     await memory.items.record_recall("a", 0.25)
     await memory.pages.add_page(PAGE)
+    await memory.conversation.add_messages([{"role": "user", "content": WORD}, {"role": "assistant", "content": WORD}])
+    await memory.conversation.compact(1)
     return await alices(memory)
 
 

@@ -79,10 +79,12 @@ MESSAGE_SQL = (
                                 = (known.user_id, 'message', known.session_id)
                LEFT JOIN session ON (session.user_id, session.session_id) = (known.user_id, known.session_id)
                LEFT JOIN record AS first ON first.id =
-                 (SELECT id FROM record WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
+                 (SELECT id FROM record
+                   WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
                    ORDER BY key LIMIT 1)
                LEFT JOIN record AS last ON last.id =
-                 (SELECT id FROM record WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
+                 (SELECT id FROM record
+                   WHERE (user_id, layer, session_id) = (known.user_id, 'message', known.session_id)
                    ORDER BY key DESC LIMIT 1)
         """,
     ),

@@ -1,0 +1,178 @@
+"""export, import: a user's whole memory between files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memdb.cli import output
+from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from memdb.storage.transfer import Exported, ExportFile, Imported
+
+STDIO = "-"
+
+Progress = Callable[[int, int], None] | None
+
+Out = Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for stdout.")]
+In = Annotated[str, typer.Argument(metavar="IN", help="The export to read; - for stdin.", show_default=False)]
+
+
+def export(
+    file: File,
+    out: Out = STDIO,
+    user: User = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Only what belongs to this session.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file at OUT that is no earlier export.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
+
+    The first line says what it is: {"memdb": "export", "version": 1, "user_id": ...}. Then comes an object a line: every
+    record with its texts, tags, metadata, references, recall statistics and what its layer keeps of it; sessions; rows
+    of the quarantine with their bytes; and a last line that counts them. The form is documented in full in
+    memdb.storage.transfer.
+
+    The file is read as it is at one moment, while others go on writing. OUT is whole or not there; an earlier export at
+    OUT is replaced, any other file is refused.
+
+    Example: memdb export agent.db alice.jsonl --user alice
+    """
+    if out == STDIO and as_json:
+        raise InvalidInput("--json tells what was exported on stdout, where the lines go: name a file for them")
+    began = time.perf_counter()
+    with _bar("Exporting", bytes=False) as progress:
+        done = run(_export(file, out, user, session, force, progress))
+    for problem in done.problems:
+        output.complain(problem)
+    if done.damaged > len(done.problems):
+        output.complain(f"{output.amount(done.damaged, 'row')} in all could not be read and were exported as bytes")
+    seconds = time.perf_counter() - began
+    if as_json:
+        output.emit({"file": file, "out": out, **asdict(done), "seconds": round(seconds, 3)})
+    elif out != STDIO:
+        kept = _kept({"session": done.sessions, "row of quarantine": done.quarantine})
+        records = output.amount(done.records, "record")
+        size = output.size(done.bytes)
+        output.say(f"Exported {records} of user {done.user_id!r}{kept} to {out} ({size}) in {seconds:.2f} s.")
+
+
+async def _export(
+    file: str, out: str, user: str | None, session: str | None, force: bool, progress: Progress
+) -> Exported:
+    from memdb.storage.transfer import export_user
+
+    async with opened(file) as db:
+        owner = choose_user(file, (await db.stats()).layers, user)
+        if owner is None:
+            raise NotFound(f"{file} holds no records; nothing was exported")
+        target = sys.stdout.buffer if out == STDIO else out
+        return await export_user(db.engine, owner, target, session_id=session, force=force, progress=progress)
+
+
+def import_(
+    file: File,
+    source: In,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Whose memory it becomes; by default as exported.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace records that are there with other content.")
+    ] = False,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Leave out lines that cannot be read; take a file that is cut short.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Store what `memdb export` wrote. Makes FILE when it is not there.
+
+    All of it is stored or nothing: every line is checked first, then one transaction takes them in, and other writers
+    wait for it. Records that are there already with the same content are passed over, so importing again changes
+    nothing; a record that is there with other content is refused, unless --replace says that the import wins.
+
+    Example: memdb import other.db alice.jsonl --user alice2
+    """
+    _check_target(file, user)
+    began = time.perf_counter()
+    from memdb.storage.transfer import examined
+
+    with ExitStack() as reading:
+        with _bar("Checking", bytes=True) as progress:
+            given = sys.stdin.buffer if source == STDIO else source
+            export = reading.enter_context(examined(given, skip_damaged=skip_damaged, progress=progress))
+        with _bar("Storing", bytes=True) as progress:
+            done = run(_import(file, export, user, replace, skip_damaged, progress))
+    _tell(file, done, time.perf_counter() - began, as_json)
+
+
+def _check_target(file: str, user: str | None) -> None:
+    """Refuse what cannot work before the export is read."""
+    from memdb.storage.schema import SCHEMA_VERSION
+    from memdb.storage.source import check_access, database_path, identify
+    from memdb.text.check import check_id
+
+    if user is not None:
+        check_id(user, "--user")
+    path = database_path(file)
+    if path is None:
+        raise InvalidInput("':memory:' lives and ends with its program; name a file")
+    check_access(path, read_only=False, create=True)
+    identify(path, SCHEMA_VERSION, timeout=10.0)
+
+
+async def _import(
+    file: str, export: ExportFile, user: str | None, replace: bool, skip_damaged: bool, progress: Progress
+) -> Imported:
+    import memdb
+    from memdb.storage.transfer import store_export
+
+    async with memdb.open(file) as db:
+        return await store_export(
+            db.engine, export, user_id=user, replace=replace, skip_damaged=skip_damaged, progress=progress
+        )
+
+
+def _tell(file: str, done: Imported, seconds: float, as_json: bool) -> None:
+    for problem in done.problems:
+        output.complain(problem)
+    if done.skipped > len(done.problems):
+        output.complain(f"{done.skipped:,} lines were left out in all")
+    if as_json:
+        output.emit({"file": file, **asdict(done), "seconds": round(seconds, 3)})
+        return
+    kept = _kept({"session": done.sessions, "row of quarantine": done.quarantine})
+    others = f", replaced {done.replaced:,}" if done.replaced else ""
+    others += f", passed over {done.same:,} that were there" if done.same else ""
+    records = output.amount(done.records, "record")
+    output.say(f"Imported {records} of user {done.user_id!r}{kept} into {file} in {seconds:.2f} s{others}.")
+
+
+def _kept(counts: dict[str, int]) -> str:
+    """Return what there was besides records, for a sentence."""
+    named = ((what.partition(" "), count) for what, count in counts.items() if count)
+    return "".join(f", {output.amount(count, noun)}{blank}{rest}" for (noun, blank, rest), count in named)
+
+
+@contextmanager
+def _bar(what: str, *, bytes: bool) -> Iterator[Progress]:
+    """Show on a terminal how far a work is; give what it tells that."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars
+
+    unit = bars.DownloadColumn() if bytes else bars.MofNCompleteColumn()
+    columns = (bars.TextColumn(what), bars.BarColumn(), unit, bars.TimeRemainingColumn())
+    with bars.Progress(*columns, console=output.console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
