@@ -29,7 +29,10 @@ class PlainIndex:
     def __init__(self, documents: Iterable[Document]) -> None:
         self._connection = sqlite3.connect(":memory:")
         self._connection.executescript(_SCHEMA)
-        self._connection.executemany("INSERT INTO document (user, key, title, text) VALUES (?, ?, ?, ?)", documents)
+        self._connection.executemany(
+            "INSERT INTO document (user, key, title, text) VALUES (?, ?, ?, ?)",
+            (document[:4] for document in documents),
+        )
         self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
 
     def all_words(self, user: str, query: str, limit: int) -> list[str]:

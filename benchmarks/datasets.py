@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+_TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 EVERYONE = "default"  # the user who asks where a query names no group
 
 
 class Document(NamedTuple):
-    """A document of one user's memory."""
+    """A document of one user's memory.
+
+    Args:
+        session: the conversation it is a turn of: what stands before ":" in its id; "" when it is none.
+        said_at: when the turn was said, in UTC; None when the set does not say.
+    """
 
     user: str
     id: str
     title: str
     text: str
+    session: str = ""
+    said_at: datetime | None = None
 
 
 class Query(NamedTuple):
@@ -71,7 +81,7 @@ def load(folder: Path) -> Dataset:
     everyone = any(not row.get("group") for row in rows)
     corpus = list(_rows(folder / "corpus.jsonl"))
     documents = [
-        Document(user, row["_id"], row.get("title") or "", row["text"])
+        Document(user, row["_id"], row.get("title") or "", row["text"], *_turn(row))
         for row in corpus
         for user in dict.fromkeys((row.get("group") or EVERYONE, *([EVERYONE] if everyone else [])))
     ]
@@ -79,6 +89,17 @@ def load(folder: Path) -> Dataset:
         Query(row.get("group") or EVERYONE, row["text"], grades[row["_id"]]) for row in rows if row["_id"] in grades
     ]
     return Dataset(folder.name, len(corpus), documents, queries)
+
+
+def _turn(row: dict[str, Any]) -> tuple[str, datetime | None]:
+    """Return the session of a turn of a conversation and when it was said."""
+    session, colon, number = row["_id"].rpartition(":")
+    if not colon or not number.isdecimal() or not row.get("group"):
+        return "", None
+    for form in _TIMES:
+        with suppress(ValueError, TypeError):
+            return session, datetime.strptime(row.get("time"), form).replace(tzinfo=UTC)
+    return session, None
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

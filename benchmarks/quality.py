@@ -1,6 +1,7 @@
 """The quality part: what memdb finds, beside what plain FTS5 finds, on the same documents and queries in one run.
 
-Every document is a page of its group's user. Each query is asked of every system in turn, on an open file, one after
+Every document is a page of its group's user; turns of a conversation are messages, too, in a file of their own, each
+session of the group one of its user's. Each query is asked of every system in turn, on an open file, one after
 another; a time is that of the awaited call (memdb: on a file, with its hop; plain FTS5: in memory, on the caller's
 thread). Documents and queries never leave their folder.
 """
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from rich.console import Console
@@ -56,13 +57,38 @@ async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
                 "FTS5, all words": _on_this_thread(plain.all_words),
                 "FTS5, no stop words": _on_this_thread(plain.no_stop_words),
             }
-            figures = await _measure_systems(dataset, systems, settings)
+            async with _conversations(dataset, settings) as talk:
+                if talk is not None:
+                    systems = {"memdb, conversation": talk, **systems}
+                figures = await _measure_systems(dataset, systems, settings)
     return {
         "name": dataset.name,
         "documents": dataset.size,
         "queries": settings.size(len(dataset.queries), min(QUICK_QUERIES, len(dataset.queries))),
         "systems": figures,
     }
+
+
+@asynccontextmanager
+async def _conversations(dataset: Dataset, settings: Settings) -> AsyncIterator[System | None]:
+    """Give the search of the set's conversations; None when it holds none."""
+    turns = [document for document in dataset.documents if document.session]
+    if len(turns) < len(dataset.documents):
+        yield None
+        return
+    sessions: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for turn in turns:
+        message = {"role": "user", "content": turn.text, "id": turn.id, "created_at": turn.said_at}
+        sessions.setdefault((turn.user, turn.session), []).append(message)
+    async with memdb.open(settings.folder / f"{dataset.name}-talk.db") as db:
+        for (user, session), messages in sessions.items():
+            await db.memory(user, session).conversation.add_messages(messages)
+
+        async def messages_of(user: str, query: str, limit: int) -> list[str]:
+            found = await db.memory(user).conversation.search(query, limit, all_sessions=True)
+            return [(hit.message.model_extra or {})["id"] for hit in found]
+
+        yield messages_of
 
 
 async def _fill(db: Database, dataset: Dataset) -> None:

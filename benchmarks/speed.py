@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
-from benchmarks import reads, search, start, writes
+from benchmarks import conversation, reads, search, start, writes
 from benchmarks.figures import Comparison
 from benchmarks.settings import Settings
 
@@ -16,6 +16,7 @@ SUBJECTS: dict[str, Subject] = {
     "writes": writes.run,
     "reads": reads.run,
     "search": search.run,
+    "conversation": conversation.run,
     "start": start.run,
 }
 

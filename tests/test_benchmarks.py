@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SUBJECTS = ("save, one caller", "save, 64 callers", "save, 256 callers", "save_many", "get /", "search ", "start ")
+SUBJECTS = (
+    "add_message, one caller",
+    "save, one caller",
+    "save, 64 callers",
+    "save, 256 callers",
+    "save_many",
+    "get /",
+    "search ",
+    "start ",
+    "get_history(20)",
+)
 
 
 def command(*arguments: str, results: Path) -> dict[str, Any]:

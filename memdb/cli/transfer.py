@@ -38,7 +38,7 @@ def export(
 ) -> None:
     """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
 
-    The first line says what it is: {"memdb": "export", "version": 1, "user_id": ...}. Then comes an object a line: every
+    The first line says what it is: {"memdb": "export", "version": 1, ...}. Then comes an object a line: every
     record with its texts, tags, metadata, references, recall statistics and what its layer keeps of it; sessions; rows
     of the quarantine with their bytes; and a last line that counts them. The form is documented in full in
     memdb.storage.transfer.

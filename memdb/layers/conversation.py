@@ -46,11 +46,14 @@ _OWN_ROWS = Statement(
     insert(message_table).from_select(
         ["record_id", *_OWN],
         select(record.c.id, *(json_field(_ROW, name) for name in _OWN)).where(
-            record.c.user_id == json_field(_ROW, "user_id"),
-            record.c.layer == LAYER,
-            record.c.session_id == json_field(_ROW, "session_id"),
-            json_field(_ROW, "key") == _KEY,
+            *(record.c[name] == json_field(_ROW, name) for name in ("user_id", "layer", "session_id", "key"))
         ),
+    )
+)
+_OWN_ROW = Statement(
+    insert(message_table).from_select(
+        ["record_id", *_OWN],
+        select(record.c.id, *(param(name) for name in _OWN)).where(here(), param("key") == _KEY),
     )
 )
 
@@ -221,7 +224,7 @@ def _append(tx: Transaction, given: Sequence[tuple[Place, Message | Mapping[str,
             ends[place] = int(tx.value(_LAST_KEY, **place.values()) or 0)
         ends[place] += 1
         rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
-    records.append(tx, rows, _OWN_ROWS)
+    records.append(tx, rows, _OWN_ROWS, _OWN_ROW)
     return [int(values["key"]) for values in rows]
 
 

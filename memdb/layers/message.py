@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, ConfigDict, model_validator
@@ -17,7 +17,7 @@ from memdb.layers.record import Place, Record, row
 from memdb.storage.clock import from_text
 from memdb.storage.schema import message as message_table
 from memdb.text.check import check_text, is_valid
-from memdb.text.tokens import TokenCounter
+from memdb.text.tokens import TOKENS_PER_MESSAGE, TokenCounter
 
 MAX_NAME_CHARS = 1_000
 MAX_CALL_CHARS = 1_000  # of a tool call's arguments that are searchable
@@ -146,7 +146,7 @@ def message_row(place: Place, position: int, now: str, message: Message) -> dict
     ) | {
         "role": message.role,
         "name": message.name,
-        "tokens": _counter().count_messages([message.to_dict()]),
+        "tokens": _tokens(message),
         "tool_call_id": message.tool_call_id,
         "tool_calls": calls,
         "body": body,
@@ -194,6 +194,17 @@ def message_of(
 @cache
 def _counter() -> TokenCounter:
     return TokenCounter()
+
+
+@lru_cache(maxsize=256)
+def _frame(role: str) -> int:
+    """Return what a message of a role costs besides what it says: roles come again and again."""
+    return _counter().count_messages([{"role": role}])
+
+
+def _tokens(message: Message) -> int:
+    said = {name: value for name, value in message.to_dict().items() if name != "role"}
+    return _frame(message.role) + _counter().count_messages([said]) - TOKENS_PER_MESSAGE
 
 
 def as_moment(value: object) -> datetime | None:
