@@ -1,12 +1,13 @@
-"""demo: a memory to look at, made from notes that come with memdb."""
+"""demo: a memory to look at, made from notes and a recorded conversation that come with memdb."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +30,12 @@ QUESTIONS = (
     "ต้มยำใส่น้ำมะนาวตอนไหน",
     "चाय में दूध कब डालें?",
 )
+# Whose answers do not repeat the question: the turns around them do.
+OF_THE_TALK = (
+    "How long did the repair of the violin take?",
+    "what does the gauge of the boiler say",
+    "Which room shall it be in Lisbon?",
+)
 
 
 def demo(
@@ -36,7 +43,7 @@ def demo(
         str | None, typer.Argument(metavar="[FILE]", help="Where to make it; else in a new folder.", show_default=False)
     ] = None,
 ) -> None:
-    """Make a memory of 24 notes in six languages and ask it six questions.
+    """Make a memory of 24 notes in six languages and four conversations, and ask it nine questions.
 
     It needs no network and no model. The file stays, to be looked at.
 
@@ -55,13 +62,20 @@ async def _demo(file: str) -> None:
     import memdb
     import memdb.retrieval.find  # before the clock runs
 
-    pages = list(_pages())
+    pages, talks = list(_pages()), _talks()
+    messages = sum(map(len, talks.values()))
     began = time.perf_counter()
     async with memdb.open(file) as db:
         await db.memory(USER).pages.add_pages(pages)
-        output.say(f"{len(pages)} notes of an agent about Ana, stored in {_since(began)}:", f"  {file}", "")
+        for session, turns in talks.items():
+            await db.memory(USER, session).conversation.add_messages(turns)
+        stored = f"{len(pages)} notes of an agent about Ana and {messages} messages of {len(talks)} conversations"
+        output.say(f"{stored}, stored in {_since(began)}:", f"  {file}", "")
         command = await db.read(_shell_command, file)
         answers = [await _ask(db, question) for question in QUESTIONS]
+        output.say("Of the conversations, where a turn is found by what was said around it:", "")
+        for question in OF_THE_TALK:
+            await _ask(db, question)
     async with memdb.open(file) as db:
         again = await _find(db, QUESTIONS[0])
         sound = (await db.check()).ok
@@ -71,6 +85,7 @@ async def _demo(file: str) -> None:
         "",
         "Now ask it yourself:",
         f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
+        f"  memdb messages {shlex.quote(file)} --session luthier",
         "",
         "The plain sqlite3 shell answers the first question, too:",
         command,
@@ -88,6 +103,19 @@ def _pages() -> Iterator[KnowledgePage]:
         for source in find_sources([str(folder)]):
             for row in source.rows():
                 yield KnowledgePage(**row.fields)
+
+
+def _talks() -> dict[str, list[dict[str, Any]]]:
+    """Return the conversations that come with memdb, by session."""
+    from importlib.resources import files
+
+    from memdb.cli.chats import message_of, session_of
+
+    talks: dict[str, list[dict[str, Any]]] = {}
+    for line in (files("memdb.cli") / "talks" / "ana.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        talks.setdefault(session_of(row) or "", []).append(message_of(row))
+    return talks
 
 
 async def _find(db: Database, question: str) -> list[Hit]:
@@ -108,11 +136,17 @@ async def _ask(db: Database, question: str) -> list[Hit]:
     console = output.console()
     console.print(Text.assemble((question, "bold cyan"), (f"  {_since(began)}", "dim")))
     for hit in hits:
-        console.print(Text.assemble((f"{hit.score:6.2f}  ", "cyan"), (hit.title, "bold"), (f"  {hit.id}", "dim")))
-        if hit is hits[0]:
+        console.print(Text.assemble((f"{hit.score:6.2f}  ", "cyan"), (hit.title, "bold"), (f"  {_place(hit)}", "dim")))
+        if hit is hits[0] or hit.session_id:  # a turn has no title that would tell what it is
             console.print(output.indented(marked(hit.snippet), 8))
     output.say("")
     return hits
+
+
+def _place(hit: Hit) -> str:
+    from memdb.cli.search import where
+
+    return where(hit) if hit.session_id else hit.id
 
 
 def _since(began: float) -> str:

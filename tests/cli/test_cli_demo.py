@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.cli.demo import QUESTIONS, USER
+from memdb.cli.demo import OF_THE_TALK, QUESTIONS, USER
 from memdb.retrieval.find import find
 from memdb.scope import Scope
 from tests.cli.command_line import Cli
@@ -36,7 +36,7 @@ def test_the_demo(cli: Cli, tmp_path: Path) -> None:
     assert done.status == 0
     assert done.err == ""
     lines = done.out.splitlines()
-    assert len(lines) < 60
+    assert len(lines) < 75
     assert str(file) in done.out
     assert "the same answer, and the file is sound" in done.out
     for question, id in zip(QUESTIONS, BEST, strict=True):
@@ -53,6 +53,14 @@ def test_the_demo(cli: Cli, tmp_path: Path) -> None:
     if shutil.which("sqlite3"):
         shell = subprocess.run(lines[-1], shell=True, capture_output=True, text=True, check=True)
         assert shell.stdout == "coffee.md|How Ana takes her coffee\n"
+
+
+def test_the_demo_finds_turns_that_do_not_repeat_the_question(cli: Cli, tmp_path: Path) -> None:
+    lines = cli("demo", tmp_path / "demo.db").out.splitlines()
+    answers = ("Nine days", "0.6", "view of the river")
+    for question, answer in zip(OF_THE_TALK, answers, strict=True):
+        asked = next(at for at, line in enumerate(lines) if line.startswith(question))
+        assert any(answer in line for line in lines[asked : asked + 5]), question
 
 
 def test_the_demo_offers_a_question_that_finds_something(cli: Cli, tmp_path: Path) -> None:
