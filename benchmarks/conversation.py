@@ -118,7 +118,7 @@ async def _search(settings: Settings) -> Comparison:
     """Compare a search of messages, which lean on their neighbours, with one of items that hold the same texts."""
     size = settings.size(20_000, 500)
     result = Comparison(
-        f"search {size:,} messages / items",
+        f"talk search, {size:,} messages / items",
         "await memory.conversation.search(query, k=10), 3 words",
         "await memory.items.search(query, limit=10) over the same texts: no leaning",
     )

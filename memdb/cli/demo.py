@@ -34,7 +34,7 @@ QUESTIONS = (
 OF_THE_TALK = (
     "How long did the repair of the violin take?",
     "what does the gauge of the boiler say",
-    "Which room shall it be in Lisbon?",
+    "Which view does Ana want for the room in Lisbon?",
 )
 
 
