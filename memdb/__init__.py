@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
     from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.recall import RecallStats
+    from memdb.markdown.export import export_folder
+    from memdb.markdown.report import ExportReport, Skipped, SyncReport
+    from memdb.markdown.sync import sync_folder
+    from memdb.markdown.watch import FolderWatch, watch_folder
     from memdb.memory import Memory
     from memdb.scope import Scope
     from memdb.storage.inspect import CheckReport
@@ -55,6 +59,8 @@ _HOMES = {
     "ConversationMemory": "memdb.layers.conversation",
     "Corrupt": "memdb.errors",
     "Database": "memdb.database",
+    "ExportReport": "memdb.markdown.report",
+    "FolderWatch": "memdb.markdown.watch",
     "GraphError": "memdb.errors",
     "ImportReport": "memdb.layers.jsonl",
     "InvalidInput": "memdb.errors",
@@ -81,10 +87,15 @@ _HOMES = {
     "ScoredPage": "memdb.layers.knowledge",
     "SerializationError": "memdb.errors",
     "SessionInfo": "memdb.storage.sessions",
+    "Skipped": "memdb.markdown.report",
     "Stats": "memdb.storage.upkeep",
     "StorageError": "memdb.errors",
+    "SyncReport": "memdb.markdown.report",
     "TokenCounter": "memdb.text.tokens",
+    "export_folder": "memdb.markdown.export",
     "open": "memdb.database",
+    "sync_folder": "memdb.markdown.sync",
+    "watch_folder": "memdb.markdown.watch",
 }
 
 __all__ = [
@@ -95,6 +106,8 @@ __all__ = [
     "ConversationMemory",
     "Corrupt",
     "Database",
+    "ExportReport",
+    "FolderWatch",
     "GraphError",
     "ImportReport",
     "InvalidInput",
@@ -121,10 +134,15 @@ __all__ = [
     "ScoredPage",
     "SerializationError",
     "SessionInfo",
+    "Skipped",
     "Stats",
     "StorageError",
+    "SyncReport",
     "TokenCounter",
+    "export_folder",
     "open",
+    "sync_folder",
+    "watch_folder",
 ]
 
 # A library does not write to stderr on its own: without a handler, Python would print our warnings there.

@@ -51,6 +51,7 @@ CREATE TABLE source (
     folder TEXT NOT NULL,
     path TEXT NOT NULL,
     hash TEXT NOT NULL,
+    category TEXT NOT NULL,
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
     changed_ns INTEGER NOT NULL,

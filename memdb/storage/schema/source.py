@@ -14,8 +14,9 @@ source = Table(
     Column("folder", Text, nullable=False),  # its real path
     Column("path", Text, nullable=False),  # in the folder, with / between its parts
     Column("hash", Text, nullable=False),  # SHA-256 of the file's bytes
+    Column("category", Text, nullable=False),  # what the sync was told, for notes that name none
     Column("size", Integer, nullable=False),
-    Column("modified_ns", Integer, nullable=False),
+    Column("modified_ns", Integer, nullable=False),  # -1: too fresh to be trusted
     Column("changed_ns", Integer, nullable=False),  # of the inode: a restored older time of modification does not hide
     Column("synced_at", Text, nullable=False),
     Column("links", Text, nullable=False, server_default=text("'[]'")),  # as the note writes them, in order

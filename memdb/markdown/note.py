@@ -1,0 +1,196 @@
+"""A note as a page: what stands in a Markdown file, and the same written back."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from memdb.errors import InvalidInput
+from memdb.layers.knowledge import KnowledgePage
+from memdb.layers.models import MAX_REFERENCES
+from memdb.markdown import front
+from memdb.markdown.links import Link, find_links, prose
+from memdb.storage.clock import to_text
+from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
+from memdb.text.keywords import extract_keywords
+
+MAX_SUMMARY_CHARS = 500
+PAGE = "page"  # the kind of a link that front matter gives as a page's id
+
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>\S.*)$|^ {0,3}(?P<setext>\S.*)\n {0,3}=+[ \t\r]*$", re.M)
+_BLOCK = re.compile(r"(?:^.*\S.*$\n?)+", re.M)
+_NO_PARAGRAPH = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|[|>]|!\[|(?:[-*_][ \t]*){3,}$|\[[^\]]+\]:)")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
+_MARKS = re.compile(r"`+|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|^(?:[-*+]|\d+[.)])[ \t]+", re.M)
+_LINK = re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]|!?\[([^\]]*)\]\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a file says.
+
+    Args:
+        page: the page, its references still open.
+        links: what it refers to, in order.
+    """
+
+    page: KnowledgePage
+    links: tuple[Link, ...]
+
+
+def read_bytes(path: str) -> bytes:
+    """Return what a file holds, at most one byte more than a page may.
+
+    Raises:
+        OSError: it cannot be read.
+        InvalidInput: it is no ordinary file, or too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InvalidInput("it is no ordinary file")
+        raw = file.read(MAX_CONTENT_BYTES + 1)
+    if len(raw) > MAX_CONTENT_BYTES:
+        raise InvalidInput(f"it is larger than {MAX_CONTENT_BYTES:,} bytes; keep it in parts")
+    return raw
+
+
+def parse(raw: bytes, path: str, category: str) -> Note:
+    """Return the note that a file holds.
+
+    Args:
+        raw: its bytes.
+        path: where it stands in its folder: it gives the page its id, "category/path", and perhaps its title.
+        category: the page's, where the note names none.
+
+    Raises:
+        InvalidInput: it is not UTF-8, its front matter is no YAML, or a page cannot be what it says.
+    """
+    fields, body = front.split(_text(raw))
+    text = prose(body)
+    category = _one(fields, "category") or category
+    page = KnowledgePage(
+        id=_one(fields, "id") or f"{category}/{path}",
+        title=(_title(fields, body, text) or PurePosixPath(path).stem)[:MAX_TITLE_CHARS],
+        summary=_one(fields, "summary") if "summary" in fields else _summary(body, text),
+        content=body,
+        tags=_many(fields, "tags"),
+        keywords=_many(fields, "keywords"),
+        category=category,
+        created_at=_moment(_one(fields, "created_at")),
+    )
+    if "references" in fields:
+        links = [Link(PAGE, id) for id in _many(fields, "references", split=False)]
+    else:
+        links = find_links(body)
+    return Note(page, tuple(links[:MAX_REFERENCES]))
+
+
+def render(page: KnowledgePage) -> str:
+    """Return a page as a note of which `parse` makes the same page, with the same references."""
+    fields: dict[str, Any] = {
+        "id": page.id,
+        "title": page.title,
+        "summary": page.summary,
+        "category": page.category,
+        "tags": page.tags,
+        "references": page.references,
+    }
+    if page.keywords and page.keywords != extract_keywords(page.title, page.summary, page.content):
+        fields["keywords"] = page.keywords
+    if page.created_at is not None:
+        fields["created_at"] = to_text(page.created_at)
+    return front.join(fields, page.content)
+
+
+def _text(raw: bytes) -> str:
+    if raw.startswith(_UTF16):
+        raise InvalidInput("it is UTF-16, only UTF-8 is read")
+    try:
+        text = raw.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"it is not UTF-8 (byte {error.start + 1})") from None
+    if "\x00" in text:
+        raise InvalidInput(f"it holds a NUL character (at {text.index(chr(0)) + 1}), so it is no text")
+    return text
+
+
+def _one(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} in its front matter is no text")
+    return value
+
+
+def _many(fields: dict[str, Any], name: str, *, split: bool = True) -> list[str]:
+    """Return a list of texts: a YAML list, or one text that is cut at commas, without any at white space."""
+    value = fields.get(name)
+    if value is None:
+        return []
+    if isinstance(value, str):
+        if not split:
+            return [value]
+        return [part.strip().lstrip("#") for part in (value.split(",") if "," in value else value.split())]
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return value
+    raise InvalidInput(f"{name} in its front matter is no list of texts")
+
+
+def _moment(text: str) -> datetime | None:
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None
+
+
+def _title(fields: dict[str, Any], body: str, text: str) -> str:
+    """Return the title: of the front matter, else the first heading of the first rank outside of code."""
+    if "title" in fields:
+        return _one(fields, "title")
+    heading = _HEADING.search(text)
+    if heading is None:
+        return ""
+    start, end = heading.span(heading.lastgroup or 0)
+    return _plain(body[start:end].rstrip().rstrip("#"))  # of the note itself: in its prose code is blanked out
+
+
+def _summary(body: str, text: str) -> str:
+    """Return the first paragraph: no heading, code, table, quotation, image or comment."""
+    for block in _BLOCK.finditer(text):
+        if lines := _paragraph(block[0], body[block.start() : block.end()]):
+            return _cut(_plain(" ".join(lines)))
+    return ""
+
+
+def _paragraph(block: str, original: str) -> list[str]:
+    """Return the lines of a block that belong to a paragraph, with the code that stands in them."""
+    kept: list[str] = []
+    for line, shown in zip(block.split("\n"), original.split("\n"), strict=True):
+        if _UNDERLINE.match(line) and kept:
+            kept.clear()  # what stood above was a heading
+        elif line.strip() and not _NO_PARAGRAPH.match(line) and not line.startswith(("    ", "\t")):
+            kept.append(shown.strip())
+    return kept
+
+
+def _plain(text: str) -> str:
+    """Return a text without the marks of Markdown."""
+    text = _LINK.sub(lambda match: match[1] or match[2] or "", text)
+    return " ".join(_MARKS.sub("", text).split())
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_SUMMARY_CHARS:
+        return text
+    cut = text[: MAX_SUMMARY_CHARS - 1]
+    return (cut[: cut.rfind(" ")] if cut.rfind(" ") > MAX_SUMMARY_CHARS // 2 else cut) + "…"
