@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import memdb
+from memdb.cli.app import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,7 +51,11 @@ def test_every_view_is_named_and_every_named_view_exists(path):
 
 
 def test_every_layer_method_is_named_and_exists():
-    for layer, kind in (("items", memdb.MemoryStore), ("pages", memdb.KnowledgeStore)):
+    for layer, kind in (
+        ("items", memdb.MemoryStore),
+        ("pages", memdb.KnowledgeStore),
+        ("conversation", memdb.ConversationMemory),
+    ):
         named = re.search(rf"`memory\.{layer}`: (.*?) \|", README).group(1)
         public = {name for name in vars(kind) if not name.startswith("_")}
         assert set(re.findall(r"`(\w+)`", named)) == public
@@ -60,7 +65,7 @@ def test_every_command_is_named():
     named = set(re.findall(r"^memdb (\w+)", README, flags=re.M))
     done = subprocess.run([sys.executable, "-m", "memdb", "--help"], capture_output=True, text=True, check=True)
     assert named == {command for command in named if re.search(rf"\b{command}\b", done.stdout)}
-    assert len(named) == 10
+    assert len(named) == len(COMMANDS)
 
 
 def test_the_public_names_are_sorted_and_importable():

@@ -20,12 +20,14 @@ from memdb.cli.look import check, info
 from memdb.cli.messages import messages
 from memdb.cli.pages import pages
 from memdb.cli.search import search
+from memdb.cli.sync import sync
 from memdb.cli.transfer import export, import_
 from memdb.errors import Corrupt, MemdbError, MissingFile, NotFound
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init,
     ingest,
+    sync,
     search,
     pages,
     messages,

@@ -23,7 +23,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
 
 def is_session(value: Mapping[str, Any]) -> bool:
     """Whether a row of JSONL begins a session, as memory.conversation.export_jsonl writes it."""
-    return value.get("_type") == "metadata" and isinstance(value.get("key"), str)
+    return value.get("_type") == "metadata" and isinstance(value.get("key"), str) and "role" not in value
 
 
 def session_of(value: Mapping[str, Any]) -> str | None:
@@ -55,13 +55,14 @@ def put_after(memory: Memory[Inside], at: int, messages: list[Message]) -> int:
     held = [
         stored for stored in talk.messages(len(messages), before=at + len(messages) + 1) if (stored.position or 0) > at
     ]
-    for stored, given in zip(held, messages, strict=False):
-        if _said(stored) != _said(given):
+    for stored in held:  # by position: one of them may have been lost
+        if _said(stored) != _said(messages[(stored.position or 0) - at - 1]):
             raise InvalidInput(
                 f"the session {memory.scope.session_id!r} holds another message than the source as number"
                 f" {stored.position}; give the source a session of its own with --session"
             )
-    return talk.add_messages(messages[len(held) :])
+    reached = (held[-1].position or 0) - at if held else 0
+    return talk.add_messages(messages[reached:])
 
 
 def _said(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:

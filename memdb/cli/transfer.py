@@ -13,6 +13,7 @@ import typer
 
 from memdb.cli import output
 from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.sync import export_notes
 from memdb.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def export(
         str | None, typer.Option("--session", metavar="ID", help="Only what belongs to this session.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file at OUT that is no earlier export.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Write the pages as Markdown notes into the folder OUT instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
@@ -46,8 +50,15 @@ def export(
     The file is read as it is at one moment, while others go on writing. OUT is whole or not there; an earlier export at
     OUT is replaced, any other file is refused.
 
+    --markdown writes knowledge pages only, a note with front matter each; `memdb sync` makes the same pages of them.
+
     Example: memdb export agent.db alice.jsonl --user alice
     """
+    if markdown:
+        if out == STDIO or session is not None or force:
+            raise InvalidInput("--markdown writes notes into a folder: name it, without --session or --force")
+        export_notes(file, out, user, as_json)
+        return
     if out == STDIO and as_json:
         raise InvalidInput("--json tells what was exported on stdout, where the lines go: name a file for them")
     began = time.perf_counter()

@@ -20,9 +20,20 @@ async def live(db: memdb.Database) -> None:
     await memory.items.save("a")  # type: ignore[arg-type]
     await memory.items.get()  # type: ignore[call-arg]
 
+    assert_type(await memory.conversation.add_message({"role": "user", "content": "hi"}), int)
+    assert_type(await memory.conversation.get_history(20), list[memdb.Message])
+    assert_type(await memory.conversation.search("words", k=3, all_sessions=True), list[memdb.ScoredMessage])
+    assert_type(await memory.conversation.import_jsonl("s1.jsonl"), memdb.ImportReport)
+    assert_type(await db.sessions("alice"), list[memdb.SessionInfo])
+    assert_type(await memdb.sync_folder(db, "notes/", user_id="alice"), memdb.SyncReport)
+    async with memdb.watch_folder(db, "notes/") as watch:
+        assert_type(watch.report, memdb.SyncReport)
+
     def turn(inside: memdb.Memory[Inside]) -> int:
         inside.items.save(memdb.MemoryItem(id="a", content="x"))
         assert_type(inside.items.get("a"), memdb.MemoryItem | None)
+        assert_type(inside.conversation.messages(), list[memdb.Message])
+        inside.conversation.export_jsonl("s1.jsonl")  # type: ignore[misc]
         return inside.items.save_many([])
 
     assert_type(await memory.atomic(turn), int)
