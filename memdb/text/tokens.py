@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memdb.errors import InvalidInput
 from memdb.text.tables import TABLES, load
@@ -45,6 +45,15 @@ _RATES: _Rates = (
 _RATES_50K: _Rates = ((re.compile(_TWO_LETTERS), 1.2),)  # vocabularies of 50,000 know little but English
 
 _warned: set[str] = set()
+
+
+@runtime_checkable
+class Sendable(Protocol):
+    """What can say how a chat API is sent it: memdb.Message."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the message as a dict in the OpenAI shape."""
+        ...
 
 
 class TokenCounter:
@@ -102,11 +111,11 @@ class TokenCounter:
             return _estimate(text, _RATES if TABLES[self._name].size > 100_000 else _RATES_50K)
         return sum(len(encoding.encode_ordinary(chunk)) for chunk in _CHUNKS.findall(text))
 
-    def count_messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
+    def count_messages(self, messages: Iterable[Mapping[str, Any] | Sendable]) -> int:
         """Count the tokens of chat messages: all that is sent of them, and 4 tokens a message for its frame.
 
         Args:
-            messages: dicts in the OpenAI shape. Counted are role, name, content, tool_calls and tool_call_id; content
+            messages: dicts in the OpenAI shape, or memdb.Message. Counted are role, name, content, tool_calls and tool_call_id; content
                 is a string, None or a list of parts. A part counts its text; a part without text, a tool call and
                 any other value count as JSON.
 
@@ -132,7 +141,8 @@ class TokenCounter:
         return encoding
 
 
-def _texts_sent(message: Mapping[str, Any]) -> Iterator[str]:
+def _texts_sent(given: Mapping[str, Any] | Sendable) -> Iterator[str]:
+    message = given.to_dict() if isinstance(given, Sendable) else given
     if not isinstance(message, Mapping):
         raise InvalidInput(f"a message must be a mapping, not {type(message).__name__}")
     for field in _MESSAGE_FIELDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -47,6 +48,25 @@ async def _edited(db: memdb.Database, memory: Memory[Live], path: Path) -> None:
     shell(path, "UPDATE record SET content = 'harmless' WHERE user_id = 'bob'")
 
 
+async def _imported(db: memdb.Database, memory: Memory[Live], path: Path) -> None:
+    source = path.parent / "session"
+    lines = ({"_type": "metadata", "key": "x", "metadata": {SECRET: SECRET}}, {"role": "user", "content": SECRET})
+    source.write_text("\n".join((*map(json.dumps, lines), SECRET)))
+    await memory.conversation.import_jsonl(source)
+
+
+async def _synced(db: memdb.Database, memory: Memory[Live], path: Path) -> None:
+    notes = path.parent / SECRET
+    notes.mkdir()
+    (notes / f"{SECRET}.md").write_text(f"# {SECRET}\n\n[[{SECRET}x]] {SECRET}\n")
+    await memdb.sync_folder(db, notes, user_id=memory.scope.user_id)
+
+
+async def _cleared(db: memdb.Database, memory: Memory[Live], path: Path) -> None:
+    await memory.conversation.add_message({"role": "user", "content": [SECRET], SECRET: SECRET})
+    await memory.conversation.clear()
+
+
 DEEDS: dict[str, Deed] = {
     "content": lambda db, memory, path: memory.items.save(MemoryItem(id="a", content=f"the {SECRET} of bob")),
     "long content": lambda db, memory, path: memory.items.save(MemoryItem(id="a", content=f"x {SECRET} y " * 5000)),
@@ -59,6 +79,13 @@ DEEDS: dict[str, Deed] = {
         KnowledgePage(id="a", title=SECRET, summary=SECRET, tags=[SECRET], category=SECRET, keywords=[SECRET],
                       references=[SECRET])
     ),
+    "message": lambda db, memory, path: memory.conversation.add_message(
+        {"role": SECRET, "content": [{"type": "text", "text": SECRET}], "name": SECRET, "tool_call_id": SECRET,
+         "tool_calls": [{"function": {"name": SECRET, "arguments": {SECRET: SECRET}}}], SECRET: SECRET}
+    ),
+    "imported": _imported,
+    "synced": _synced,
+    "cleared": _cleared,
     "recalled": lambda db, memory, path: memory.atomic(
         lambda m: (m.items.save(MemoryItem(id=SECRET, content=SECRET)), m.items.record_recall(SECRET, 0.5))
     ),

@@ -243,6 +243,7 @@ async def test_tokens_are_kept_with_the_row(memory, db):
     assert await db.read(lambda tx: tx.execute("SELECT sum(tokens) FROM v_messages")) == [
         (TokenCounter().count_messages(given),)
     ]
+    assert TokenCounter().count_messages(await memory.conversation.messages()) == TokenCounter().count_messages(given)
 
 
 async def test_a_turn_lands_whole_or_not_at_all(memory):

@@ -33,7 +33,7 @@ async def live(db: memdb.Database) -> None:
         inside.items.save(memdb.MemoryItem(id="a", content="x"))
         assert_type(inside.items.get("a"), memdb.MemoryItem | None)
         assert_type(inside.conversation.messages(), list[memdb.Message])
-        inside.conversation.export_jsonl("s1.jsonl")  # type: ignore[misc]
+        inside.conversation.export_jsonl("s1.jsonl")  # type: ignore[misc, unused-coroutine]
         return inside.items.save_many([])
 
     assert_type(await memory.atomic(turn), int)
