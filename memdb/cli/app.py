@@ -58,7 +58,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in COMMANDS:
-    app.command(command.__name__.strip("_"))(command)
+    app.command()(command)
 
 
 def _version(wanted: bool) -> None:

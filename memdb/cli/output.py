@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+_HALF = re.compile(r"[\ud800-\udfff]")  # lone surrogates: UTF-8 has no form for them
 # What a stored text could do to a terminal: control characters, and marks that turn the direction of reading.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -62,9 +63,11 @@ def nothing(sentence: str) -> NoReturn:
 
 
 def emit(value: Any) -> None:
-    """Print a value as JSON to stdout."""
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    say(json.dumps(value, ensure_ascii=plain, indent=2))
+    """Print a value as JSON to stdout: escaped where the stream could not carry it, or a terminal would obey it."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    plain = not utf8 or _HALF.search(text) or (on_terminal() and _CONTROL.search(text))
+    say(json.dumps(value, indent=2) if plain else text)
 
 
 def on_terminal() -> bool:

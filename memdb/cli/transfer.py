@@ -126,6 +126,9 @@ def import_(
     _tell(file, done, time.perf_counter() - began, as_json)
 
 
+import_.__name__ = "import"  # as the command is called; Python keeps the word to itself
+
+
 def _check_target(file: str, user: str | None) -> None:
     """Refuse what cannot work before the export is read."""
     from memdb.storage.schema import SCHEMA_VERSION

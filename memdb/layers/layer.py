@@ -7,6 +7,7 @@ unit's own transaction. Which of the two a layer offers is in its type: Layer[Li
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -85,6 +86,8 @@ class writes(_Act[P, R]):
 
     _verb = Engine.write
     _together: Together | None = None
+    _load: Callable[[], object] | None = None
+    _loading: asyncio.Future[object] | None = None
 
     def together(self, many: Together) -> Together:
         """Mark a function that does the same for many calls at once, in their order: `many(tx, [(layer, *args), ...])`.
@@ -94,10 +97,24 @@ class writes(_Act[P, R]):
         self._together = many
         return many
 
+    def needing(self, load: Callable[[], object]) -> None:
+        """Let something slow be loaded before the first call: not on the event loop, not under the file's lock."""
+        self._load = load
+
     def _live(self, layer: Layer[Any], home: Engine) -> Any:
         if self._together is None:
-            return super()._live(layer, home)
-        return partial(home.write, self._swapped, layer, together=self._together)
+            write = super()._live(layer, home)
+        else:
+            write = partial(home.write, self._swapped, layer, together=self._together)
+        return write if self._load is None else partial(self._loaded, self._load, write)
+
+    async def _loaded(self, load: Callable[[], object], write: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loading is None or self._loading.get_loop() is not loop:
+            self._loading = loop.run_in_executor(None, load)
+        await asyncio.shield(self._loading)  # callers that wait go on in their order
+        self._load = None
+        return await write(*args, **kwargs)
 
     def _swapped(self, tx: Transaction, layer: Layer[Any], *args: Any, **kwargs: Any) -> R:
         return self._act(layer, tx, *args, **kwargs)

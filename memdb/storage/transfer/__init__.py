@@ -1,0 +1,74 @@
+"""A user's whole memory as a file of JSON lines, out of one memdb file and into another, without loss.
+
+The form, version 1
+-------------------
+UTF-8, one JSON object a line, lines end with a line feed. The lines stand in this order:
+
+1. The head, the first line:
+
+       {"memdb": "export", "version": 1, "schema": 2, "user_id": "alice", "session_id": "s1",
+        "exported_at": "2026-11-30T09:00:00.000000Z", "records": 2960}
+
+   `version` is the version of this form, `schema` that of the file it came from; a reader refuses what is newer than it
+   knows. `session_id` is there when only one session was exported. `records` is how many records the file held. Other
+   fields may be passed over.
+
+2. A line for each record, in the order in which the records were first stored, which a reader keeps:
+
+       {"kind": "record", "layer": "page", "session_id": "", "key": "deploy", "category": "ops",
+        "created_at": "...", "updated_at": "...", "tags": ["ops"], "keywords": ["migrations"], "metadata": {},
+        "title": "How we deploy", "summary": "", "content": "...",
+        "references": [{"layer": "page", "key": "auth"}],
+        "recall": {"recall_count": 2, "total_score": 3.5, "last_recall_at": "..."},
+        "source": {"folder": "/home/alice/notes", "path": "deploy.md", "hash": "...", "size": 3120, ...}}
+
+   `layer`, `session_id` ("" for a layer that lives by user) and `key` are a record's identity. Its columns follow under
+   their names (memdb/storage/schema/record.py), then `references` in their order, the statistics of `recall`, and what
+   the layer's own table holds, under the table's name: `message` of a record of layer "message", `source` of a page
+   that came from a synced folder. Record numbers, user ids, the index and all that can be made anew are left out.
+
+3. A line for each session of which more is known than its records say:
+
+       {"kind": "session", "session_id": "s1", "created_at": "...", "updated_at": "...", "metadata": {},
+        "consolidated": {"layer": "message", "key": "000000000012"}}
+
+   `consolidated` names the last message that is consolidated, and is left out where none is.
+
+4. A line for each row that could not be read, with its bytes:
+
+       {"kind": "quarantine", "layer": "item", "session_id": "", "key": "drink", "reason": "broken JSON",
+        "raw": "{\\"content\\":\\"546561\\", ...}", "quarantined_at": "..."}
+
+   These are what the file's quarantine holds, and the records and sessions that the export itself could not read.
+
+5. The last line counts the lines between: {"kind": "end", "records": 2960, "sessions": 1, "quarantine": 0}. Without it
+   the file is cut short.
+
+Fields
+------
+Times are texts such as 2026-11-30T09:00:00.000000Z. A field that has no value (NULL) is left out; one that has a
+default ("", [], {}, 0) may be left out by who writes such a file by hand. A real number beyond the largest is the text
+"Infinity" or "-Infinity".
+
+A column that holds JSON is embedded as the value it says. Where a value would not come back exactly (an integer of
+5,000 digits, 1e400, a key given twice, an unusual spelling, very deep nesting) the field is called `<column>_text` and
+holds the column's text: "metadata_text": "{\\"n\\": 1e400}".
+"""
+
+from __future__ import annotations
+
+from memdb.storage.transfer.form import VERSION
+from memdb.storage.transfer.reading import ExportFile, examined
+from memdb.storage.transfer.storing import Imported, import_user, store_export
+from memdb.storage.transfer.writing import Exported, export_user
+
+__all__ = [
+    "VERSION",
+    "ExportFile",
+    "Exported",
+    "Imported",
+    "examined",
+    "export_user",
+    "import_user",
+    "store_export",
+]

@@ -1,0 +1,241 @@
+"""Writing an export: one snapshot, a page of records at a time, to a file that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from memdb.errors import NotFound, SerializationError
+from memdb.storage.connection import lenient_text
+from memdb.storage.engine import Engine
+from memdb.storage.lines import MAX_LINE_BYTES
+from memdb.storage.schema import SCHEMA_VERSION
+from memdb.storage.transfer import rows
+from memdb.storage.transfer.form import QUARANTINE, SESSION, VERSION, as_line, say
+from memdb.storage.transfer.rows import PAGE, Row, Stored
+from memdb.storage.transfer.running import Course, Progress
+from memdb.storage.transfer.target import check_target, written_whole
+from memdb.storage.writer import check_version
+from memdb.text.check import MAX_ID_CHARS, check_id
+
+PROBLEMS_KEPT = 5
+
+Line = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Exported:
+    """What an export wrote.
+
+    Args:
+        user_id: whose memory.
+        records: how many records.
+        layers: how many of them in each layer.
+        sessions: sessions of which more is known than their records say.
+        quarantine: rows with their raw bytes, the damaged ones among them.
+        damaged: records, sessions and rows of the quarantine that could not be read.
+        problems: which the first of these are, and what is wrong with them.
+        bytes: the size of what was written.
+    """
+
+    user_id: str
+    records: int = 0
+    layers: dict[str, int] = field(default_factory=dict)
+    sessions: int = 0
+    quarantine: int = 0
+    damaged: int = 0
+    problems: list[str] = field(default_factory=list)
+    bytes: int = 0
+
+
+async def export_user(
+    engine: Engine,
+    user_id: str,
+    target: str | os.PathLike[str] | BinaryIO,
+    *,
+    session_id: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write all that a file holds of a user as JSON lines, while others read and write.
+
+    Args:
+        engine: the open file.
+        user_id: whose memory.
+        target: a path, whose file is whole or not there; or a binary stream.
+        session_id: only what belongs to this session.
+        force: whether a file at the path that is no earlier export may be replaced.
+        progress: told how many records are written, of how many; on another thread.
+
+    Returns:
+        What was written.
+
+    Raises:
+        NotFound: the file holds nothing of the user; nothing was written.
+        AlreadyExists: another kind of file is there.
+        InvalidInput, MissingFile, StorageError: the path cannot be written; an older file there is as it was.
+        SerializationError: a record is too large for a line.
+    """
+    check_id(user_id, "user_id")
+    if session_id is not None:
+        check_id(session_id, "session_id")
+    course, now = Course(progress), engine.clock.text()
+
+    def work(connection: sqlite3.Connection) -> Exported:
+        with _snapshot(connection):
+            export = _Export(connection, user_id, session_id, now, course)
+            if not isinstance(target, str | os.PathLike):
+                return export.write(target.write)
+            with written_whole(check_target(target, engine.path, force=force), engine.path) as file:
+                return export.write(file.write)
+
+    return await course.run(engine.aside(work))
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let all that is read in the block be as it is now; text that is no UTF-8 comes as surrogates."""
+    connection.execute("BEGIN")
+    connection.text_factory = lenient_text
+    try:
+        check_version(connection)
+        yield
+    finally:
+        connection.text_factory = str
+        connection.rollback()
+
+
+# Ids alone are sorted: a sort of whole rows would take as much room as they do.
+_IDS = "SELECT id FROM record WHERE {whose} ORDER BY +id"
+_COUNTS = tuple(f"SELECT count(*) FROM {name} WHERE {{whose}}" for name in ("record", "session", "quarantine"))
+
+
+class _Export:
+    """One export, inside its snapshot.
+
+    Raises:
+        NotFound: there is nothing to write.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, user_id: str, session_id: str | None, now: str, course: Course
+    ) -> None:
+        self._connection = connection
+        self._whose = (user_id, session_id)
+        self._now = now
+        self._course = course
+        self._report = Exported(user_id)
+        self._damaged = array("q")  # numbers of records that cannot be read
+        counts = [rows.of_user(connection, query, user_id, session_id).fetchone()[0] for query in _COUNTS]
+        self._total: int = counts[0]
+        if not any(counts):
+            where = "" if session_id is None else f" in the session {session_id!r}"
+            raise NotFound(f"the file holds nothing of user {user_id!r}{where}; nothing was exported")
+
+    def write(self, put: Callable[[bytes], Any]) -> Exported:
+        """Write every line; return what was written.
+
+        Raises:
+            SerializationError: one is too long to be read again.
+        """
+        for line in self._lines():
+            text = as_line(line)
+            if len(text) > MAX_LINE_BYTES:
+                raise SerializationError(
+                    f"the {line['kind']} {line.get('key', '')!r} of layer {line.get('layer', '')!r} takes {len(text):,}"
+                    f" bytes, a line of an export at most {MAX_LINE_BYTES:,}: shorten it or delete it first"
+                )
+            put(text)
+            self._report.bytes += len(text)
+        return self._report
+
+    def _lines(self) -> Iterator[Line]:
+        yield self._head()
+        for found in self._stored(self._ids()):
+            if line := self._readable(rows.said_record, found):
+                self._report.records += 1
+                self._report.layers[line["layer"]] = self._report.layers.get(line["layer"], 0) + 1
+                yield line
+            else:
+                self._damaged.append(found.id)
+        for session in self._sessions():
+            if line := self._readable(rows.said_session, *session):
+                self._report.sessions += 1
+                yield line
+        for line in self._aside():
+            self._report.quarantine += 1
+            yield line
+        report = self._report
+        yield {
+            "kind": "end",
+            "records": report.records,
+            "sessions": report.sessions,
+            "quarantine": report.quarantine,
+        }
+
+    def _head(self) -> Line:
+        user_id, session_id = self._whose
+        head = {"memdb": "export", "version": VERSION, "schema": SCHEMA_VERSION, "user_id": user_id}
+        only = {} if session_id is None else {"session_id": session_id}
+        return {**head, **only, "exported_at": self._now, "records": self._total}
+
+    def _ids(self) -> Iterator[list[int]]:
+        cursor = rows.of_user(self._connection, _IDS, *self._whose)
+        while page := [record_id for (record_id,) in cursor.fetchmany(PAGE)]:
+            yield page
+
+    def _stored(self, pages: Iterator[list[int]]) -> Iterator[Stored]:
+        done = 0
+        for page in pages:
+            self._course.at(done, self._total)
+            yield from rows.stored(self._connection, self._report.user_id, page)
+            done += len(page)
+
+    def _sessions(self) -> Iterator[tuple[Row, str | None]]:
+        return rows.sessions(self._connection, *self._whose, unreadable=self._damaged)
+
+    def _readable(self, said: Callable[..., Line], *found: Any) -> Line | None:
+        try:
+            return said(*found)
+        except SerializationError:
+            return None
+
+    # -- the quarantine, and what belongs there ---------------------------------------------------------------------
+
+    def _aside(self) -> Iterator[Line]:
+        for columns in rows.aside(self._connection, *self._whose):
+            try:
+                yield {"kind": "quarantine", **say(QUARANTINE, columns)}
+            except SerializationError as error:
+                yield self._unreadable(columns[:3], rows.raw_columns(QUARANTINE, columns), error)
+        damaged = self._damaged
+        for found in self._stored(damaged[at : at + PAGE].tolist() for at in range(0, len(damaged), PAGE)):
+            try:
+                rows.said_record(found)
+            except SerializationError as error:
+                yield self._unreadable(found.columns[:3], rows.raw_record(self._connection, found), error)
+        for columns, consolidated in self._sessions():
+            try:
+                rows.said_session(columns, consolidated)
+            except SerializationError as error:
+                yield self._unreadable(("session", columns[0], ""), rows.raw_columns(SESSION, columns), error)
+
+    def _unreadable(self, identity: Row, raw: str, error: SerializationError) -> Line:
+        """Return what cannot be read as a line of the quarantine; `identity` is its layer, session and key."""
+        layer, session_id, key = map(_plain, identity)
+        self._report.damaged += 1
+        if len(self._report.problems) < PROBLEMS_KEPT:
+            self._report.problems.append(f"{layer} {key!r} cannot be read and was exported as its bytes: {error}")
+        values = (layer, session_id, key, f"found by an export: {error}", raw, self._now)
+        return {"kind": "quarantine", **say(QUARANTINE, values)}
+
+
+def _plain(value: Any) -> str:
+    """Return an identity that may be broken as text that can be written."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return text[:MAX_ID_CHARS].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
