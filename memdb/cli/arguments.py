@@ -63,6 +63,22 @@ def require(file: str) -> None:
         raise InvalidInput(f"{file} is an empty file; make it a memdb file with `memdb init {file}`")
 
 
+def check_target(file: str) -> None:
+    """Refuse a path where nothing can be stored, before anything is read; a missing file is made later.
+
+    Raises:
+        InvalidInput, NotAMemdbFile, StorageError: see above.
+    """
+    from memdb.storage.schema import SCHEMA_VERSION
+    from memdb.storage.source import check_access, database_path, identify
+
+    path = database_path(file)
+    if path is None:
+        raise InvalidInput("':memory:' lives and ends with its program; name a file")
+    check_access(path, read_only=False, create=True)
+    identify(path, SCHEMA_VERSION, timeout=10.0)
+
+
 def choose_user(file: str, layers: Sequence[LayerStats], user: str | None) -> str | None:
     """Return whose memory is meant; None when the file holds none.
 

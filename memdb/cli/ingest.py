@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File
+from memdb.cli.arguments import AsJson, File, check_target
 from memdb.cli.rows import Row
 from memdb.cli.sources import Source, find_sources
 from memdb.cli.storing import Defaults, Report, batches, store
-from memdb.errors import InvalidInput
+from memdb.text.check import check_id
 
 
 def ingest(
@@ -67,18 +67,10 @@ def ingest(
 
 def _check(file: str, user: str, category: str, session: str) -> None:
     """Refuse what cannot work before a source is read."""
-    from memdb.storage.schema import SCHEMA_VERSION
-    from memdb.storage.source import check_access, database_path, identify
-    from memdb.text.check import check_id
-
     check_id(user, "--user")
     check_id(category, "--category")
     check_id(session, "--session")
-    path = database_path(file)
-    if path is None:
-        raise InvalidInput("':memory:' lives and ends with its program; name a file")
-    check_access(path, read_only=False, create=True)
-    identify(path, SCHEMA_VERSION, timeout=10.0)
+    check_target(file)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, opened, run
+from memdb.cli.arguments import AsJson, File, check_target, choose_user, opened, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def sync(
     """
     if watch and as_json:
         raise InvalidInput("--json prints one report; leave out --watch, or --json")
-    _check_target(file)
+    check_target(file)
     try:
         began = time.perf_counter()
         with output.working(f"Reading {folder}"):
@@ -52,17 +52,6 @@ def sync(
             run(_watch(file, folder, user, category))
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; the pages are as the last whole sync left them") from None
-
-
-def _check_target(file: str) -> None:
-    from memdb.storage.schema import SCHEMA_VERSION
-    from memdb.storage.source import check_access, database_path, identify
-
-    path = database_path(file)
-    if path is None:
-        raise InvalidInput("':memory:' lives and ends with its program; name a file")
-    check_access(path, read_only=False, create=True)
-    identify(path, SCHEMA_VERSION, timeout=10.0)
 
 
 async def _sync(file: str, folder: str, user: str, category: str) -> SyncReport:
@@ -147,7 +136,6 @@ def export_notes(file: str, folder: str, user: str | None, as_json: bool) -> Non
 
 async def _export_notes(file: str, folder: str, user: str | None) -> ExportReport:
     import memdb
-    from memdb.cli.arguments import choose_user
 
     async with opened(file) as db:
         owner = choose_user(file, (await db.stats()).layers, user)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, check_target, choose_user, opened, run
 from memdb.cli.sync import export_notes
 from memdb.errors import InvalidInput, NotFound
+from memdb.text.check import check_id
 
 if TYPE_CHECKING:
     from memdb.storage.transfer import Exported, ExportFile, Imported
@@ -113,7 +114,9 @@ def import_(
 
     Example: memdb import other.db alice.jsonl --user alice2
     """
-    _check_target(file, user)
+    if user is not None:
+        check_id(user, "--user")
+    check_target(file)
     began = time.perf_counter()
     from memdb.storage.transfer import examined
 
@@ -127,21 +130,6 @@ def import_(
 
 
 import_.__name__ = "import"  # as the command is called; Python keeps the word to itself
-
-
-def _check_target(file: str, user: str | None) -> None:
-    """Refuse what cannot work before the export is read."""
-    from memdb.storage.schema import SCHEMA_VERSION
-    from memdb.storage.source import check_access, database_path, identify
-    from memdb.text.check import check_id
-
-    if user is not None:
-        check_id(user, "--user")
-    path = database_path(file)
-    if path is None:
-        raise InvalidInput("':memory:' lives and ends with its program; name a file")
-    check_access(path, read_only=False, create=True)
-    identify(path, SCHEMA_VERSION, timeout=10.0)
 
 
 async def _import(
