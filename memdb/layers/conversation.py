@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Integer, cast, delete, func, select
+from sqlalchemy import and_, delete, select
 
 from memdb.errors import InvalidInput
 from memdb.layers import cursor, reading, records
 from memdb.layers.arguments import check_bulk, check_limit, check_whole
-from memdb.layers.history import groups, legal
+from memdb.layers.history import groups, is_answer, legal
 from memdb.layers.layer import Layer, Live, Mode, reads, writes
-from memdb.layers.message import KEY_DIGITS, MESSAGE, Message, ScoredMessage, key_of, message_of, message_row
+from memdb.layers.message import (
+    KEY_DIGITS,
+    MAX_POSITION,
+    MESSAGE,
+    Message,
+    ScoredMessage,
+    key_of,
+    load_counter,
+    message_of,
+    message_row,
+)
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.reading import here
 from memdb.layers.record import Place
@@ -31,13 +42,13 @@ if TYPE_CHECKING:
 LAYER = "message"
 
 _KEY = record.c.key
-# Only what is a position counts: a shell may have left other keys.
-_IS_POSITION = func.printf(f"%0{KEY_DIGITS}d", cast(_KEY, Integer)) == _KEY
-_LAST_KEY = Statement(select(_KEY).where(here(), _IS_POSITION).order_by(_KEY.desc()).limit(1))
+_BEYOND = ":"  # above every digit
+# Only what is a position counts: a shell may have left other keys (bytes, too, which are above all text).
+_IS_POSITION = and_(_KEY < _BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
+LAST_KEY = Statement(select(_KEY).where(here(), _IS_POSITION).order_by(_KEY.desc()).limit(1))
 _NEWEST = Statement(
     MESSAGE.select(here(), param("after") < _KEY, param("before") > _KEY).order_by(_KEY.desc()).limit(param("limit"))
 )
-_BEYOND = ":"  # above every digit
 _CLEAR = Statement(delete(record).where(here()))
 
 _OWN = [column.name for column in message_table.c if column.name != "record_id"]
@@ -103,6 +114,9 @@ class ConversationMemory(Layer[Mode]):
         """
         place = self._place
         return len(_append(tx, [(place, message) for message in check_bulk(messages, "messages")]))
+
+    add_message.needing(load_counter)
+    add_messages.needing(load_counter)
 
     @reads
     def messages(self, tx: Transaction, limit: int | None = None, *, before: int | None = None) -> list[Message]:
@@ -181,20 +195,29 @@ class ConversationMemory(Layer[Mode]):
     async def export_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> int:
         """Write the session to a file of JSON lines, whole or not at all; see memdb.layers.jsonl for the form.
 
+        A file that is there is replaced.
+
         Returns:
             How many messages were written.
+
+        Raises:
+            InvalidInput: the path is a folder, lies in none, or is the database's own.
+            StorageError: the file cannot be written, or the session is cleared meanwhile; an older file is as it was.
         """
         from memdb.layers import jsonl
 
         return await jsonl.export_session(self._engine(), self._place, path)
 
     async def import_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> ImportReport:
-        """Append the messages of a file of JSON lines, all in one transaction; see memdb.layers.jsonl for the form.
+        """Append the messages of a file of JSON lines; see memdb.layers.jsonl for the form.
 
-        A line that is damaged is skipped, counted and kept in the quarantine with its bytes.
+        At most 100,000 lines are one transaction: of a longer file, what was stored before an error stays. A line that
+        is damaged is skipped, counted and kept in the quarantine with its bytes.
 
         Raises:
             MissingFile: there is no such file.
+            InvalidInput: it is a folder or another thing that is no file.
+            StorageError: it cannot be read.
         """
         from memdb.layers import jsonl
 
@@ -221,8 +244,10 @@ def _append(tx: Transaction, given: Sequence[tuple[Place, Message | Mapping[str,
     rows = []
     for place, message in given:
         if place not in ends:
-            ends[place] = int(tx.value(_LAST_KEY, **place.values()) or 0)
+            ends[place] = int(tx.value(LAST_KEY, **place.values()) or 0)
         ends[place] += 1
+        if ends[place] > MAX_POSITION:  # only a shell gets there
+            raise InvalidInput(f"the session {place.session_id!r} has a message at its last position; begin another")
         rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
     records.append(tx, rows, _OWN_ROWS, _OWN_ROW)
     return [int(values["key"]) for values in rows]
@@ -233,11 +258,11 @@ def _end_before(messages: Sequence[Message], keep: int, *, whole: bool) -> int:
 
     Args:
         messages: the newest, oldest first.
-        whole: whether there are no older ones; else the first group may be part of a longer one.
+        whole: whether there are no older ones; else the first results may be those of an older call.
     """
     kept = 0
-    parts = list(groups(messages))
-    for group in reversed(parts if whole else parts[1:]):
+    known = messages if whole else list(dropwhile(is_answer, messages))
+    for group in reversed(list(groups(known))):
         if kept >= keep:
             return group[-1].position or 0
         kept += len(group)

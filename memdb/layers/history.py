@@ -33,6 +33,11 @@ def is_users(message: Message) -> bool:
     return message.role == "user" and not _answered(message)
 
 
+def is_answer(message: Message) -> bool:
+    """Whether a message is the result of a call, or of several."""
+    return bool(_answered(message))
+
+
 def groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages that must not be parted: a call with the results that follow it, and every other alone."""
     at = 0

@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 from uuid import uuid4
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from memdb.errors import InvalidInput, MissingFile
+from memdb.errors import InvalidInput, MemdbError, MissingFile, StorageError
 from memdb.layers import cursor, reading
-from memdb.layers.conversation import ConversationMemory
+from memdb.layers.conversation import LAST_KEY, ConversationMemory
 from memdb.layers.layer import Inside
 from memdb.layers.message import MESSAGE, Message, as_moment, check_message, message_of
-from memdb.layers.models import to_exact_json
+from memdb.layers.models import exact_json, to_exact_json
 from memdb.layers.reading import here
 from memdb.layers.record import Place, Record
 from memdb.scope import Scope
@@ -46,8 +47,9 @@ PER_UNIT = 100_000  # lines of one transaction of an import
 PROBLEMS_KEPT = 5
 
 _HEAD = "metadata"  # what the first line's _type says
+_BESIDE = ("", "-wal", "-shm", "-lock")  # a database and what lies beside it
 _KEY_AT = Record._fields.index("key")
-_LAST_KEY = Statement(select(func.max(record.c.key)).where(here()))
+_ID = Statement(select(record.c.id).where(here(), record.c.key == param("key")))
 _PAGE = Statement(
     MESSAGE.select(here(), record.c.key > param("after"), record.c.key <= param("upto"))
     .order_by(record.c.key)
@@ -62,12 +64,19 @@ class ImportReport:
     Args:
         messages: how many were stored.
         skipped: how many lines were not, for they are damaged; the quarantine keeps them.
-        problems: where the first of these stand, and what is wrong with them.
+        problems: where the first of these stand, and what is wrong with them; also what of the first line was left out.
     """
 
     messages: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
+
+
+class _End(NamedTuple):
+    """The message at which a page, or the whole export, ends; by its record, too: a position can be given anew."""
+
+    record_id: int
+    key: str
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -79,19 +88,24 @@ async def export_session(engine: Engine, place: Place, path: str | os.PathLike[s
     Messages that are added meanwhile are left out.
 
     Raises:
-        InvalidInput: the path is a folder, or lies in none.
+        InvalidInput: the path is a folder, lies in none, or is the database's own.
+        StorageError: the file cannot be written, or the session is cleared meanwhile; an older file is as it was.
     """
-    target = Path(path)
-    unfinished = target.with_name(f".{target.name}.{uuid4().hex}.unfinished")
-    head, upto = await engine.read(_head, place)
+    with _told(path, "write"):
+        target = _target(path, engine.path)
+        return await _export(engine, place, target)
+
+
+async def _export(engine: Engine, place: Place, target: Path) -> int:
+    unfinished = target.with_name(f".{target.name[:200]}.{uuid4().hex}.unfinished")
+    head, last = await engine.read(_head, place)
     try:
-        file = await asyncio.to_thread(_begin, target, unfinished)
+        file = await asyncio.to_thread(unfinished.open, "w", encoding="utf-8", newline="\n")
         try:
             await asyncio.to_thread(file.write, f"{to_exact_json(head)}\n")
-            count = 0
-            after: str | None = ""
-            while after is not None:
-                after, messages = await engine.read(_page, place, after, upto)
+            count, end = 0, _End(0, "")
+            while last is not None and end != last:
+                end, messages = await engine.read(_page, place, end.key, last.key)
                 await asyncio.to_thread(file.writelines, (f"{_as_line(message)}\n" for message in messages))
                 count += len(messages)
         finally:
@@ -103,10 +117,31 @@ async def export_session(engine: Engine, place: Place, path: str | os.PathLike[s
     return count
 
 
-def _begin(target: Path, unfinished: Path) -> TextIO:
+def _target(path: str | os.PathLike[str], database: Path | None) -> Path:
+    """Return the path to write to, behind symbolic links."""
+    target = _path(path).resolve()
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInput(f"{target} cannot be written: name a file in a folder that is there")
-    return unfinished.open("w", encoding="utf-8", newline="\n")
+    if database is not None and target in [Path(f"{database.resolve()}{ending}") for ending in _BESIDE]:
+        raise InvalidInput(f"{target} belongs to the database itself; give the export another path")
+    return target
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text or "\x00" in text:
+        raise InvalidInput(f"the path must be a file path, not {path!r}")
+    return Path(text)
+
+
+@contextmanager
+def _told(path: object, verb: str) -> Iterator[None]:
+    try:
+        yield
+    except MemdbError:  # some of ours are OSErrors too
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot {verb} {path}: {error.strerror or error}") from error
 
 
 def _end(file: TextIO) -> None:
@@ -115,8 +150,8 @@ def _end(file: TextIO) -> None:
         os.fsync(file.fileno())
 
 
-def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], str]:
-    """Return the first line of an export and the key of the last message that belongs to it."""
+def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], _End | None]:
+    """Return the first line of an export and the last message that belongs to it."""
     info = next((info for info in list_sessions(tx, place.user_id) if info.session_id == place.session_id), None)
     head = {
         "_type": _HEAD,
@@ -126,14 +161,20 @@ def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], str]:
         "metadata": {} if info is None else info.metadata,
         "last_consolidated": cursor.consolidated(tx, place),
     }
-    return head, tx.value(_LAST_KEY, **place.values()) or ""
+    key = tx.value(LAST_KEY, **place.values())
+    return head, None if key is None else _End(tx.value(_ID, **place.values(key=key)), key)
 
 
-def _page(tx: Transaction, place: Place, after: str, upto: str) -> tuple[str | None, list[Message]]:
-    """Return some messages after a key, and the key to go on from; None at the end."""
+def _page(tx: Transaction, place: Place, after: str, upto: str) -> tuple[_End, list[Message]]:
+    """Return the next messages, and where they end.
+
+    Raises:
+        StorageError: there are none, so the last that was to come is gone.
+    """
     rows = tx.all(_PAGE, **place.values(after=after, upto=upto))
-    end = rows[-1][_KEY_AT] if len(rows) == PAGE else None
-    return end, [*reading.shaped(tx, rows, message_of, MESSAGE)]
+    if not rows:
+        raise StorageError(f"the session {place.session_id!r} was cleared while it was exported; export it again")
+    return _End(rows[-1][0], rows[-1][_KEY_AT]), [*reading.shaped(tx, rows, message_of, MESSAGE)]
 
 
 def _as_line(message: Message) -> str:
@@ -142,6 +183,13 @@ def _as_line(message: Message) -> str:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _About(NamedTuple):
+    """What a first line says of the session: when it began ("" for unknown), and its metadata as JSON."""
+
+    created_at: str
+    metadata: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +208,21 @@ class _Chunk:
 
 
 class _File:
-    """A session's file while it is read."""
+    """A session's file while it is read; its stream is to be closed."""
 
     def __init__(self, path: Path) -> None:
-        if not path.is_file():
+        if not path.exists():
             raise MissingFile(f"there is no file {path} to import")
-        self._stream: BinaryIO = path.open("rb")
-        lines = json_lines(self._stream)
+        if not path.is_file():
+            raise InvalidInput(f"{path} is no file of JSON lines; name one")
+        self.stream: BinaryIO = path.open("rb")
+        lines = json_lines(self.stream)
         first = next(lines, None)
-        self.head: dict[str, Any] = first.value if first is not None and _is_head(first.value) else {}
-        self._lines = lines if self.head or first is None else chain([first], lines)
-        cursor = self.head.get("last_consolidated")
+        head: dict[str, Any] = first.value if first is not None and _is_head(first.value) else {}
+        self._lines = lines if head or first is None else chain([first], lines)
+        self.problems: list[str] = []
+        self.about = _about(head, self.problems) if head else None
+        cursor = head.get("last_consolidated")
         self._cursor = cursor if isinstance(cursor, int) and not isinstance(cursor, bool) else 0
         self._seen = self._passed = 0
         self._more = True
@@ -178,7 +230,6 @@ class _File:
     def chunk(self) -> _Chunk | None:
         """Return what the next transaction stores; None after the end. An empty file gives an empty one."""
         if not self._more:
-            self._stream.close()
             return None
         lines: list[Line] = list(islice(self._lines, PER_UNIT))
         self._more = len(lines) == PER_UNIT
@@ -202,25 +253,33 @@ async def import_session(engine: Engine, place: Place, path: str | os.PathLike[s
 
     Raises:
         MissingFile: there is no such file.
+        InvalidInput: it is a folder or another thing that is no file.
+        StorageError: it cannot be read.
     """
-    report = ImportReport()
+    with _told(path, "read"):
+        return await _import(engine, place, _path(path))
+
+
+async def _import(engine: Engine, place: Place, path: Path) -> ImportReport:
     fresh: bool | None = None
-    file = await asyncio.to_thread(_File, Path(path))
-    while (chunk := await asyncio.to_thread(file.chunk)) is not None:
-        fresh = await engine.write(_store, place, file.head, chunk, fresh)
-        report.messages += len(chunk.messages)
-        report.skipped += len(chunk.damaged)
-        room = PROBLEMS_KEPT - len(report.problems)
-        report.problems += [f"line {line.number} was skipped: {why}" for line, why in chunk.damaged[:room]]
+    file = await asyncio.to_thread(_File, path)
+    report = ImportReport(problems=file.problems)
+    with file.stream:
+        while (chunk := await asyncio.to_thread(file.chunk)) is not None:
+            fresh = await engine.write(_store, place, file.about, chunk, fresh)
+            report.messages += len(chunk.messages)
+            report.skipped += len(chunk.damaged)
+            room = PROBLEMS_KEPT - len(report.problems)
+            report.problems += [f"line {line.number} was skipped: {why}" for line, why in chunk.damaged[:room]]
     return report
 
 
-def _store(tx: Transaction, place: Place, head: dict[str, Any], chunk: _Chunk, fresh: bool | None) -> bool:
+def _store(tx: Transaction, place: Place, about: _About | None, chunk: _Chunk, fresh: bool | None) -> bool:
     """Store one chunk: a unit. Returns whether the session was empty before the file's first."""
     if fresh is None:
-        fresh = tx.value(_LAST_KEY, **place.values()) is None
-        if head:
-            _remember(tx, place, head)
+        fresh = tx.value(LAST_KEY, **place.values()) is None
+        if about is not None:
+            cursor.remember_session(tx, place, about.created_at or tx.now, about.metadata)
     talk: ConversationMemory[Inside] = ConversationMemory(Scope(place.user_id, place.session_id), tx)
     talk.add_messages(chunk.messages)
     for line, reason in chunk.damaged:
@@ -230,16 +289,22 @@ def _store(tx: Transaction, place: Place, head: dict[str, Any], chunk: _Chunk, f
     return fresh
 
 
-def _remember(tx: Transaction, place: Place, head: dict[str, Any]) -> None:
-    moment, metadata = None, head.get("metadata")
+def _about(head: dict[str, Any], problems: list[str]) -> _About:
+    """Return what a first line says; what of it cannot be kept is left out and told."""
+    metadata, created_at = head.get("metadata"), ""
+    try:
+        text = exact_json(metadata, "metadata") if isinstance(metadata, dict) else "{}"
+    except InvalidInput as error:
+        text = "{}"
+        problems.append(f"line 1: the session's metadata was left out: {error}")
     with suppress(InvalidInput):
         moment = as_moment(head.get("created_at"))
-    created_at = tx.now if moment is None else to_text(moment)
-    cursor.remember_session(tx, place, created_at, to_exact_json(metadata if isinstance(metadata, dict) else {}))
+        created_at = to_text(moment) if moment else ""
+    return _About(created_at, text)
 
 
 def _is_head(value: object) -> bool:
-    return isinstance(value, dict) and value.get("_type") == _HEAD
+    return isinstance(value, dict) and value.get("_type") == _HEAD and "role" not in value
 
 
 def _message(line: Line) -> Message:

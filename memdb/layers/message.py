@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple, Self
@@ -23,6 +23,7 @@ MAX_NAME_CHARS = 1_000
 MAX_CALL_CHARS = 1_000  # of a tool call's arguments that are searchable
 MAX_CALLS_CHARS = 8_000
 KEY_DIGITS = 12  # a position as a key, so that keys sort as positions do
+MAX_POSITION = 10**KEY_DIGITS - 1
 MESSAGE = Columns(message_table)
 
 _SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
@@ -30,9 +31,9 @@ _OURS = ("position", "tokens")
 
 
 def _name(value: object) -> str:
-    text = check_text(value, "the text", max_chars=MAX_NAME_CHARS)
+    text = check_text(value, "it", max_chars=MAX_NAME_CHARS)
     if not text:
-        raise InvalidInput("the text must not be empty")
+        raise InvalidInput("it must not be empty")
     return text
 
 
@@ -78,8 +79,10 @@ class Message(Model):
     @model_validator(mode="before")
     @classmethod
     def _as_a_chat_gives_it(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
+        if not isinstance(value, Mapping):
             return value
+        if not all(isinstance(name, str) and is_valid(name) for name in value):
+            raise InvalidInput("one of its keys is no valid text; rename it")
         fields = {name: value[name] for name in value if name != "timestamp" and name not in _OURS}
         if fields.get("created_at") is None:
             fields["created_at"] = as_moment(value.get("timestamp"))
@@ -121,6 +124,11 @@ class ScoredMessage(NamedTuple):
 def key_of(position: int) -> str:
     """Return the key of the message at a position."""
     return f"{position:0{KEY_DIGITS}}"
+
+
+def is_key(key: str) -> bool:
+    """Whether a record's key is the key of a position: a shell may have left others."""
+    return len(key) == KEY_DIGITS and key.isascii() and key.isdecimal()
 
 
 def message_row(place: Place, position: int, now: str, message: Message) -> dict[str, Any]:
@@ -176,24 +184,33 @@ def message_of(
     extra: str | None,
 ) -> Message:
     """Return a message of what was read: the shape of a row of the columns MESSAGE."""
-    if not isinstance(role, str) or len(found.key) != KEY_DIGITS or not found.key.isdecimal():
+    if not isinstance(role, str) or not is_key(found.key):
         raise SerializationError("the record has no row in `message`, or its key is no position")
+    calls = None if tool_calls is None else json.loads(tool_calls)
+    more = None if extra is None else json.loads(extra)
+    if not (calls is None or isinstance(calls, list)) or not (more is None or isinstance(more, dict)):
+        raise SerializationError("tool_calls is no list, or extra is no object")
     return Message.trusted(
         role=role,
         content=found.content if body is None else json.loads(body),
         name=name,
-        tool_calls=None if tool_calls is None else json.loads(tool_calls),
+        tool_calls=calls,
         tool_call_id=tool_call_id,
         created_at=found.created,
         position=int(found.key),
-        tokens=tokens,
-        extra=None if extra is None else json.loads(extra),
+        tokens=tokens if isinstance(tokens, int) else None,  # a shell has written it: no reason to hide the message
+        extra=more,
     )
 
 
 @cache
 def _counter() -> TokenCounter:
     return TokenCounter()
+
+
+def load_counter() -> None:
+    """Read the table of tokens, which takes 0.2 s once a process."""
+    _frame("user")
 
 
 @lru_cache(maxsize=256)
@@ -219,7 +236,7 @@ def as_moment(value: object) -> datetime | None:
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())
     except (ValueError, OverflowError, OSError):
-        value = str(value)
+        value = "(a huge number)" if isinstance(value, int) and value.bit_length() > 1000 else str(value)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if value is None:
@@ -274,7 +291,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _calls_as_text(calls: list[Any] | None) -> str:
-    return _valid("\n".join(call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS])
+    return "\n".join(call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS]
 
 
 def call_as_text(call: Any) -> str:
@@ -285,4 +302,4 @@ def call_as_text(call: Any) -> str:
     asked = function if isinstance(function, dict) else call
     arguments = asked.get("arguments", asked.get("input", ""))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"{asked.get('name', '')} {text[:MAX_CALL_CHARS]}".strip()
+    return _valid(f"{asked.get('name', '')} {text[:MAX_CALL_CHARS]}".strip())

@@ -161,15 +161,21 @@ def _around(turns: Iterable[Turn]) -> set[tuple[str, int]]:
 
 
 def _read(rows: Iterable[Row], own: Mapping[int, float]) -> dict[int, Turn]:
+    # A shell may have left other kinds of values: a turn without a session has no neighbours, and is left out.
     return {
-        number: Turn(session_id, position, _day(date), max(tokens or 0, 1), own.get(number, 0.0))
+        number: Turn(session_id, position, _day(date), _length(tokens), own.get(number, 0.0))
         for number, session_id, position, date, tokens in rows
+        if isinstance(session_id, str)
     }
+
+
+def _length(tokens: object) -> int:
+    return max(tokens, 1) if isinstance(tokens, int) else 1
 
 
 @lru_cache(maxsize=1024)
 def _day(date: str) -> int:
     try:
         return datetime.date.fromisoformat(date).toordinal()
-    except ValueError:  # a shell has written it
+    except (ValueError, TypeError):  # a shell has written it
         return 0

@@ -18,7 +18,6 @@ from memdb.storage.vocabulary import STEMMER
 from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 
-
 SOME_MORE = 20
 
 

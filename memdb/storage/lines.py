@@ -47,13 +47,13 @@ def json_lines(file: BinaryIO) -> Iterator[Line]:
         elif number == 1 and raw.startswith(_UTF16):
             yield Line(number, raw, size, "the file is UTF-16, only UTF-8 is read")
             return
-        elif raw.strip():
-            yield _line(number, raw.removeprefix(_BOM) if number == 1 else raw, size)
+        elif (text := raw.removeprefix(_BOM) if number == 1 else raw).strip():
+            yield _line(number, raw, text, size)
 
 
-def _line(number: int, raw: bytes, size: int) -> Line:
+def _line(number: int, raw: bytes, text: bytes, size: int) -> Line:
     try:
-        return Line(number, raw, size, value=json.loads(raw.decode()))
+        return Line(number, raw, size, value=json.loads(text.decode()))
     except UnicodeDecodeError as error:
         return Line(number, raw, size, f"it is not UTF-8 (byte {error.start + 1})")
     except (ValueError, RecursionError) as error:

@@ -115,9 +115,9 @@ class TokenCounter:
         """Count the tokens of chat messages: all that is sent of them, and 4 tokens a message for its frame.
 
         Args:
-            messages: dicts in the OpenAI shape, or memdb.Message. Counted are role, name, content, tool_calls and tool_call_id; content
-                is a string, None or a list of parts. A part counts its text; a part without text, a tool call and
-                any other value count as JSON.
+            messages: dicts in the OpenAI shape, or each a memdb.Message. Counted are role, name, content, tool_calls
+                and tool_call_id; content is a string, None or a list of parts. A part counts its text; a part without
+                text, a tool call and any other value count as JSON.
 
         Returns:
             The number of tokens, 0 for no messages.
