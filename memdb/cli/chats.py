@@ -71,6 +71,6 @@ def _said(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def called(message: Message) -> str:
     """Return the tools that a message calls, as a person reads them: "-> read_file {"path": ...}"."""
-    from memdb.layers.message import call_as_text
+    from memdb.text.chat import call_as_text
 
     return "\n".join(f"-> {call_as_text(call)}" for call in message.tool_calls or ())

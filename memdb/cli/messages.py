@@ -110,7 +110,7 @@ def _as_data(message: Message) -> dict[str, Any]:
 def _show(message: Message) -> None:
     """Print a message: number, time, who speaks, and what is said or called."""
     from memdb.cli.chats import called
-    from memdb.layers.message import searchable
+    from memdb.text.chat import searchable
 
     moment = f"{message.created_at:%Y-%m-%d %H:%M}"
     who = message.role if message.name is None else f"{message.role} {message.name}"

@@ -211,7 +211,7 @@ class ConversationMemory(Layer[Mode]):
     async def import_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> ImportReport:
         """Append the messages of a file of JSON lines; see memdb.layers.jsonl for the form.
 
-        At most 100,000 lines are one transaction: of a longer file, what was stored before an error stays. A line that
+        At most 10,000 lines are one transaction: of a longer file, what was stored before an error stays. A line that
         is damaged is skipped, counted and kept in the quarantine with its bytes.
 
         Raises:

@@ -6,6 +6,7 @@ results stay together or go together; a message itself is never changed (LightGr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def _whole_groups(messages: Sequence[Message]) -> Iterator[Message]:
             if not _answered(call):
                 yield call
             continue
-        open_calls = set(asked)
+        open_calls = Counter(asked)
         answers = []
         for result in results:
             answered = _answered(result)
@@ -69,18 +70,22 @@ def _whole_groups(messages: Sequence[Message]) -> Iterator[Message]:
             yield from answers
 
 
-def _asked(message: Message) -> set[str]:
-    """Return the ids of the calls that a message makes, as OpenAI and as Anthropic write them."""
+def _asked(message: Message) -> Counter[str]:
+    """Return the ids of the calls that a message makes, as OpenAI and as Anthropic write them; "" for one without."""
     calls = [call for call in message.tool_calls or () if isinstance(call, dict)]
-    return {str(call.get("id")) for call in (*calls, *_parts(message, "tool_use"))}
+    return Counter(_id(call.get("id")) for call in (*calls, *_parts(message, "tool_use")))
 
 
-def _answered(message: Message) -> set[str]:
-    """Return the ids of the calls that a message answers; "" stands for a result that names none."""
-    answered = {str(part.get("tool_use_id", "")) for part in _parts(message, "tool_result")}
+def _answered(message: Message) -> Counter[str]:
+    """Return the ids of the calls that a message answers; "" for a result that names none (Ollama)."""
+    answered = Counter(_id(part.get("tool_use_id")) for part in _parts(message, "tool_result"))
     if message.role in ("tool", "function") or message.tool_call_id is not None:
-        answered.add(message.tool_call_id or "")
+        answered[_id(message.tool_call_id)] += 1
     return answered
+
+
+def _id(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _parts(message: Message, kind: str) -> list[dict[str, Any]]:

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
-from uuid import uuid4
+from typing import Any, BinaryIO, NamedTuple
 
 from sqlalchemy import select
 
-from memdb.errors import InvalidInput, MemdbError, MissingFile, StorageError
+from memdb.errors import InvalidInput, MissingFile, StorageError
 from memdb.layers import cursor, reading
 from memdb.layers.conversation import LAST_KEY, ConversationMemory
 from memdb.layers.layer import Inside
@@ -41,13 +39,14 @@ from memdb.storage.schema import record
 from memdb.storage.sessions import list_sessions
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
+from memdb.storage.whole_file import belongs_to_database, told_of, written_whole
 
 PAGE = 1_000  # messages read at once for an export
-PER_UNIT = 100_000  # lines of one transaction of an import
+PER_UNIT = 10_000  # lines of one transaction of an import: other writers wait a second, no longer
+BYTES_PER_UNIT = 8_000_000
 PROBLEMS_KEPT = 5
 
 _HEAD = "metadata"  # what the first line's _type says
-_BESIDE = ("", "-wal", "-shm", "-lock")  # a database and what lies beside it
 _KEY_AT = Record._fields.index("key")
 _ID = Statement(select(record.c.id).where(here(), record.c.key == param("key")))
 _PAGE = Statement(
@@ -91,29 +90,20 @@ async def export_session(engine: Engine, place: Place, path: str | os.PathLike[s
         InvalidInput: the path is a folder, lies in none, or is the database's own.
         StorageError: the file cannot be written, or the session is cleared meanwhile; an older file is as it was.
     """
-    with _told(path, "write"):
+    with told_of(path, "write"):
         target = _target(path, engine.path)
         return await _export(engine, place, target)
 
 
 async def _export(engine: Engine, place: Place, target: Path) -> int:
-    unfinished = target.with_name(f".{target.name[:200]}.{uuid4().hex}.unfinished")
     head, last = await engine.read(_head, place)
-    try:
-        file = await asyncio.to_thread(unfinished.open, "w", encoding="utf-8", newline="\n")
-        try:
-            await asyncio.to_thread(file.write, f"{to_exact_json(head)}\n")
-            count, end = 0, _End(0, "")
-            while last is not None and end != last:
-                end, messages = await engine.read(_page, place, end.key, last.key)
-                await asyncio.to_thread(file.writelines, (f"{_as_line(message)}\n" for message in messages))
-                count += len(messages)
-        finally:
-            await asyncio.to_thread(_end, file)
-        os.replace(unfinished, target)
-    finally:
-        with suppress(OSError):
-            os.unlink(unfinished)
+    count, end = 0, _End(0, "")
+    with written_whole(target, engine.path) as file:
+        await asyncio.to_thread(file.write, f"{to_exact_json(head)}\n".encode())
+        while last is not None and end != last:
+            end, messages = await engine.read(_page, place, end.key, last.key)
+            await asyncio.to_thread(file.writelines, (f"{_as_line(message)}\n".encode() for message in messages))
+            count += len(messages)
     return count
 
 
@@ -122,7 +112,7 @@ def _target(path: str | os.PathLike[str], database: Path | None) -> Path:
     target = _path(path).resolve()
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInput(f"{target} cannot be written: name a file in a folder that is there")
-    if database is not None and target in [Path(f"{database.resolve()}{ending}") for ending in _BESIDE]:
+    if belongs_to_database(target, database):
         raise InvalidInput(f"{target} belongs to the database itself; give the export another path")
     return target
 
@@ -132,22 +122,6 @@ def _path(path: str | os.PathLike[str]) -> Path:
     if not isinstance(text, str) or not text or "\x00" in text:
         raise InvalidInput(f"the path must be a file path, not {path!r}")
     return Path(text)
-
-
-@contextmanager
-def _told(path: object, verb: str) -> Iterator[None]:
-    try:
-        yield
-    except MemdbError:  # some of ours are OSErrors too
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot {verb} {path}: {error.strerror or error}") from error
-
-
-def _end(file: TextIO) -> None:
-    with file:
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], _End | None]:
@@ -231,8 +205,7 @@ class _File:
         """Return what the next transaction stores; None after the end. An empty file gives an empty one."""
         if not self._more:
             return None
-        lines: list[Line] = list(islice(self._lines, PER_UNIT))
-        self._more = len(lines) == PER_UNIT
+        lines = self._some_lines()
         messages: list[Message] = []
         damaged: list[tuple[Line, str]] = []
         for line in lines:
@@ -245,9 +218,20 @@ class _File:
         ends = not self._more and 0 < self._cursor <= self._seen
         return _Chunk(messages, damaged, self._passed if ends else 0)
 
+    def _some_lines(self) -> list[Line]:
+        lines: list[Line] = []
+        size = 0
+        for line in self._lines:
+            lines.append(line)
+            size += line.size
+            if len(lines) == PER_UNIT or size >= BYTES_PER_UNIT:
+                return lines
+        self._more = False
+        return lines
+
 
 async def import_session(engine: Engine, place: Place, path: str | os.PathLike[str]) -> ImportReport:
-    """Append a file's messages to a session, 100,000 lines a transaction.
+    """Append a file's messages to a session, up to 10,000 lines or 8 MB a transaction.
 
     The file's cursor is taken over when the session was empty; one that is no number of its messages counts as 0.
 
@@ -256,7 +240,7 @@ async def import_session(engine: Engine, place: Place, path: str | os.PathLike[s
         InvalidInput: it is a folder or another thing that is no file.
         StorageError: it cannot be read.
     """
-    with _told(path, "read"):
+    with told_of(path, "read"):
         return await _import(engine, place, _path(path))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple, Self
@@ -16,12 +16,11 @@ from memdb.layers.reading import Columns
 from memdb.layers.record import Place, Record, row
 from memdb.storage.clock import from_text
 from memdb.storage.schema import message as message_table
+from memdb.text.chat import calls_as_text, day, searchable
 from memdb.text.check import check_text, is_valid
 from memdb.text.tokens import TOKENS_PER_MESSAGE, TokenCounter
 
 MAX_NAME_CHARS = 1_000
-MAX_CALL_CHARS = 1_000  # of a tool call's arguments that are searchable
-MAX_CALLS_CHARS = 8_000
 KEY_DIGITS = 12  # a position as a key, so that keys sort as positions do
 MAX_POSITION = 10**KEY_DIGITS - 1
 MESSAGE = Columns(message_table)
@@ -146,9 +145,9 @@ def message_row(place: Place, position: int, now: str, message: Message) -> dict
         place,
         key_of(position),
         now,
-        summary=_calls_as_text(message.tool_calls),
+        summary=calls_as_text(message.tool_calls),
         content=text,
-        keywords=[*([message.name] if message.name else []), _day(moment)],
+        keywords=[*([message.name] if message.name else []), day(moment)],
         keywords_by_rule=False,
         created_at=moment,
     ) | {
@@ -244,62 +243,9 @@ def as_moment(value: object) -> datetime | None:
     raise InvalidInput(f"timestamp {str(value)[:60]!r} is no time; give ISO 8601 such as 2026-11-30T09:00:00Z")
 
 
-def _day(moment: datetime) -> str:
-    utc = moment.astimezone(UTC)
-    # Not strftime, which speaks the machine's language.
-    return f"{_DAYS[utc.weekday()]} {utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
-
-
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-
-
 def _stored_content(content: Any) -> tuple[str, str | None]:
     """Return the searchable text of a content, and its JSON where that is not the very text."""
     if isinstance(content, str) and is_valid(content):
         return check_text(content, "Message.content"), None
     body = exact_json(content, "Message.content")
     return searchable(content), body
-
-
-def searchable(content: Any) -> str:
-    """Return the text of a content: of its parts those that have any; images and other data have none."""
-    return _valid("\n".join(part for part in _texts(content) if part))
-
-
-def _valid(text: str) -> str:
-    return text if is_valid(text) else text.replace("\x00", " ").encode("utf-8", "replace").decode()
-
-
-def _texts(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for part in content:
-            yield from _texts(part)
-    elif isinstance(content, dict) and ("type" in content or "text" in content):
-        yield from _texts(content.get("text") or content.get("content"))
-        if content.get("type") == "tool_use":
-            yield call_as_text(content)
-    elif isinstance(content, dict):
-        yield json.dumps(content, ensure_ascii=False)
-    elif content is not None:
-        yield str(content)
-
-
-def _calls_as_text(calls: list[Any] | None) -> str:
-    return "\n".join(call_as_text(call) for call in calls or ())[:MAX_CALLS_CHARS]
-
-
-def call_as_text(call: Any) -> str:
-    """Return a tool call as a search finds it: its name and the beginning of its arguments."""
-    if not isinstance(call, dict):
-        return ""
-    function = call.get("function")
-    asked = function if isinstance(function, dict) else call
-    arguments = asked.get("arguments", asked.get("input", ""))
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return _valid(f"{asked.get('name', '')} {text[:MAX_CALL_CHARS]}".strip())

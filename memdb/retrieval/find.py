@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from memdb.layers import reading
 from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
 from memdb.layers.conversation import LAYER as MESSAGES
-from memdb.layers.message import ScoredMessage, call_as_text, searchable
+from memdb.layers.message import ScoredMessage
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
 from memdb.scope import Scope
 from memdb.storage.fulltext import Within
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
+from memdb.text.chat import call_as_text, searchable
 from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 

@@ -40,6 +40,8 @@ U, A = user(), said()
 C1, C12 = call("1"), call("1", "2")
 R1, R2 = result("1"), result("2")
 X12, Y1, Y2, Y12 = claude_call("1", "2"), claude_result("1"), claude_result("2"), claude_result("1", "2")
+O2 = Message(role="assistant", content="", tool_calls=[{"function": {"name": "f"}}, {"function": {"name": "g"}}])
+P = Message(role="tool", content="r", tool_name="f")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,10 @@ X12, Y1, Y2, Y12 = claude_call("1", "2"), claude_result("1"), claude_result("2")
         ([Y12, A, U], [U]),  # results in a user's name are no beginning
         ([U, X12, Y1], [U]),
         ([U, X12, U], [U, U]),
+        ([U, O2, P, P, A], [U, O2, P, P, A]),  # Ollama's calls have no ids: as many results as calls
+        ([U, O2, P, A], [U, A]),
+        ([U, O2, P, P, P, A], [U, O2, P, P, A]),
+        ([U, P, A], [U, A]),
     ],
 )
 def test_a_history_is_legal(stored, sent):

@@ -14,7 +14,8 @@ import pytest
 
 import memdb
 from memdb import AlreadyExists, Database, InvalidInput, MemoryItem, NotFound, StorageError
-from memdb.storage.transfer import export_user, import_user, target
+from memdb.storage import whole_file
+from memdb.storage.transfer import export_user, import_user
 from tests.storage.exports import ITEM, exported, fill, imported
 
 
@@ -89,7 +90,7 @@ async def test_a_full_disk_leaves_the_older_export(path: Path, tmp_path: Path, m
 
             yield Full()  # type: ignore[misc]
 
-    real = target.written_whole
+    real = whole_file.written_whole
     out = tmp_path / "a.jsonl"
     async with memdb.open(path) as db:
         await fill(db)

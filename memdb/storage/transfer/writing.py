@@ -19,7 +19,8 @@ from memdb.storage.transfer import rows
 from memdb.storage.transfer.form import QUARANTINE, SESSION, VERSION, as_line, say
 from memdb.storage.transfer.rows import PAGE, Row, Stored
 from memdb.storage.transfer.running import Course, Progress
-from memdb.storage.transfer.target import check_target, written_whole
+from memdb.storage.transfer.target import check_target
+from memdb.storage.whole_file import written_whole
 from memdb.storage.writer import check_version
 from memdb.text.check import MAX_ID_CHARS, check_id
 
