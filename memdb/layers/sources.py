@@ -88,7 +88,16 @@ _REMOVE = Statement(delete(record).where(here(), record.c.key.in_(select(each("k
 def of_folder(tx: Transaction, user_id: str, folder: str) -> dict[str, Source]:
     """Return what is known of a folder's files, by path."""
     rows = tx.all(_OF_FOLDER, user_id=user_id, folder=folder)
-    return {row[3]: Source._make((*row[:-1], json.loads(row[-1]))) for row in rows}
+    return {row[3]: Source._make((*row[:-1], _pairs(row[-1]))) for row in rows}
+
+
+def _pairs(links: str) -> list[list[str]]:
+    """Return a source's links; none where a hand has left something else there."""
+    try:
+        pairs = json.loads(links)
+        return [[str(kind), str(target)] for kind, target in pairs]
+    except (ValueError, TypeError, RecursionError):
+        return []
 
 
 def put_sources(tx: Transaction, place: Place, folder: str, rows: list[dict[str, Any]]) -> None:

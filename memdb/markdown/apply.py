@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memdb.layers import references
 from memdb.layers.knowledge import LAYER, KnowledgePage, KnowledgeStore
@@ -12,170 +10,74 @@ from memdb.layers.layer import Inside
 from memdb.layers.record import Place
 from memdb.layers.sources import Source, free_paths, of_folder, put_sources, remove_many, rename, taken
 from memdb.markdown.links import Link
-from memdb.markdown.note import PAGE, Note
-from memdb.markdown.report import Skipped, SyncReport
-from memdb.markdown.resolve import Resolver, Target
+from memdb.markdown.note import PAGE
+from memdb.markdown.plan import Plan, Seen, make_plan, refuse_taken
+from memdb.markdown.report import SyncReport
+from memdb.markdown.resolve import Resolver, Target, names_of_link, names_of_target
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction
+from memdb.text.check import MAX_ID_CHARS
 
-if TYPE_CHECKING:
-    from memdb.markdown.sync import Seen
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a file.
-
-    Args:
-        hash: SHA-256 of its bytes.
-        category: what the sync was told.
-        size, modified_ns, changed_ns: what the file system says.
-        note: what it says; None when that was known already.
-    """
-
-    hash: str
-    category: str
-    size: int
-    modified_ns: int
-    changed_ns: int
-    note: Note | None = None
-
-    def is_like(self, source: Source) -> bool:
-        """Whether all of this is what was stored."""
-        mine = (self.hash, self.category, self.size, self.modified_ns, self.changed_ns)
-        return mine == (source.hash, source.category, source.size, source.modified_ns, source.changed_ns)
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What will be done: the notes to store by path, and what happens to the pages of the folder."""
-
-    store: dict[str, Note]
-    touched: list[str]
-    renamed: dict[str, Source]  # path now -> what it was
-    removed: list[Source]
+BULK = 5_000  # pages of one statement's worth of models in memory
 
 
 def apply(tx: Transaction, user_id: str, folder: str, seen: Seen) -> SyncReport | None:
     """Bring a user's pages in step with what was seen of a folder; None when it must be read again."""
     place = Place.of(LAYER, Scope(user_id))
-    sources = of_folder(tx, user_id, folder)
-    report = SyncReport(skipped=list(seen.skipped))
-    # Another sync has stored or removed this file meanwhile, so that what was seen says too little of it.
-    if any(
-        now.note is None and (path not in sources or sources[path].hash != now.hash) for path, now in seen.known.items()
-    ):
+    if of_folder(tx, user_id, folder) != seen.base:  # another sync was faster
         return None
-    plan = _plan(seen, sources)
-    _refuse_taken_ids(tx, place, plan, sources, report)
-    _move(tx, place, folder, plan, report)
-    targets = _targets(plan, sources)
-    resolver = Resolver(targets.values())
-    _store(tx, place, plan, sources, resolver, report)
-    _keep(tx, place, folder, seen, plan, sources)
-    _resolve_again(tx, place, plan, sources, targets, resolver)
-    report.unchanged = len(seen.known) - len(plan.store) - len(report.skipped) + len(seen.skipped)
-    report.skipped.sort()
-    return report
+    plan = make_plan(seen)
+    ids = {note.page.id for note in plan.store.values()} - {source.page_id for source in seen.base.values()}
+    refuse_taken(plan, seen.base, taken(tx, place, ids))
+    after = _targets(plan, seen.base)
+    resolver = Resolver(after)
+    _move(tx, place, folder, plan)
+    _store(tx, place, plan, resolver)
+    _keep(tx, place, folder, seen, plan)
+    _resolve_again(tx, place, plan, seen.base, after, resolver)
+    return _report(seen, plan)
 
 
-def _plan(seen: Seen, sources: dict[str, Source]) -> _Plan:
-    """Decide by path and hash: a note that is gone and a new one that says the same, or has its id, are one renamed."""
-    plan = _Plan({}, [], {}, [])
-    for path, now in seen.known.items():
-        source = sources.get(path)
-        if source is None or source.hash != now.hash or source.category != now.category:
-            if now.note is not None:
-                plan.store[path] = now.note
-        elif not now.is_like(source):
-            plan.touched.append(path)
-    gone = {path: source for path, source in sources.items() if path not in seen.known and path not in seen.staying}
-    by_id = {source.page_id: path for path, source in gone.items()}
-    by_hash: dict[str, list[str]] = {}
-    for path in sorted(gone, reverse=True):
-        by_hash.setdefault(gone[path].hash, []).append(path)
-    for path in sorted(path for path in plan.store if path not in sources):
-        was = by_id.get(plan.store[path].page.id)
-        if was is None or was not in gone:
-            alike = [old for old in by_hash.get(seen.known[path].hash, []) if old in gone]
-            was = alike[-1] if alike else None
-        if was is not None:
-            plan.renamed[path] = gone.pop(was)
-    plan.removed = [gone[path] for path in sorted(gone)]
-    return plan
+def _targets(plan: Plan, base: dict[str, Source]) -> list[Target]:
+    """Return the notes of the folder as they will be."""
+    gone = {source.path for source in (*plan.removed, *plan.pages.values())}
+    staying = [_target(source) for path, source in base.items() if path not in gone]
+    return staying + [Target(path, note.page.id, note.page.title) for path, note in plan.store.items()]
 
 
-def _refuse_taken_ids(
-    tx: Transaction, place: Place, plan: _Plan, sources: dict[str, Source], report: SyncReport
-) -> None:
-    """Leave out notes whose id is another note's, or that of a page that did not come from this folder."""
-    leaving = {source.page_id for source in (*plan.removed, *plan.renamed.values())}
-    leaving |= {sources[path].page_id for path in plan.store if path in sources}
-    owner = {source.page_id: path for path, source in sources.items() if source.page_id not in leaving}
-    elsewhere = taken(tx, place, {note.page.id for note in plan.store.values()} - leaving)
-    # Who has an id keeps it.
-    for path in sorted(plan.store, key=lambda path: (not _keeps_id(plan, sources, path), path)):
-        id = plan.store[path].page.id
-        if id in owner:
-            reason = f"the id {id!r} is that of {owner[id]}; give one of the two another id in its front matter"
-        elif id in elsewhere:
-            reason = f"the id {id!r} is that of a page from elsewhere; give the note another id in its front matter"
-        else:
-            owner[id] = path
-            continue
-        report.skipped.append(Skipped(path, reason))
-        del plan.store[path]
-        if path in plan.renamed:
-            plan.removed.append(plan.renamed.pop(path))
+def _target(source: Source) -> Target:
+    return Target(source.path, source.page_id, source.title)
 
 
-def _keeps_id(plan: _Plan, sources: dict[str, Source], path: str) -> bool:
-    source = sources.get(path) or plan.renamed.get(path)
-    return source is not None and source.page_id == plan.store[path].page.id
+def _move(tx: Transaction, place: Place, folder: str, plan: Plan) -> None:
+    """Remove pages whose files are gone, and give others the paths and ids that they have now."""
+    remove_many(tx, place, [source.page_id for source in plan.removed])
+    free_paths(tx, place, folder, [source.path for path, source in plan.pages.items() if source.path != path])
+    moves = {
+        source.page_id: plan.store[path].page.id
+        for path, source in plan.pages.items()
+        if source.page_id != plan.store[path].page.id
+    }
+    for old in moves:  # aside first: an id may be free only once another has moved
+        rename(tx, place, old, _aside(old))
+    for old, new in moves.items():
+        rename(tx, place, _aside(old), new)
 
 
-def _move(tx: Transaction, place: Place, folder: str, plan: _Plan, report: SyncReport) -> None:
-    """Remove pages whose files are gone, and free the paths and give the keys that renamed ones have now."""
-    report.removed = [source.page_id for source in plan.removed]
-    remove_many(tx, place, report.removed)
-    free_paths(tx, place, folder, [source.path for source in plan.renamed.values()])
-    for path, source in sorted(plan.renamed.items()):
-        report.renamed.append((source.page_id, plan.store[path].page.id))
+def _aside(id: str) -> str:
+    return "\x01" * MAX_ID_CHARS + id  # too long for any page's
 
 
-def _targets(plan: _Plan, sources: dict[str, Source]) -> dict[str, Target]:
-    """Return the notes of the folder as they will be, by path."""
-    gone = {source.path for source in (*plan.removed, *plan.renamed.values())}
-    targets = {path: Target(path, it.page_id, it.title) for path, it in sources.items() if path not in gone}
-    return targets | {path: Target(path, note.page.id, note.page.title) for path, note in plan.store.items()}
-
-
-def _store(
-    tx: Transaction, place: Place, plan: _Plan, sources: dict[str, Source], resolver: Resolver, report: SyncReport
-) -> None:
-    """Store the pages of new, changed and renamed notes; the record of a changed id keeps what belongs to it."""
-    moves = {path: was.page_id for path, was in plan.renamed.items()}
-    moves |= {path: sources[path].page_id for path in plan.store if path in sources}
-    moves = {path: old for path, old in moves.items() if old != plan.store[path].page.id}
-    for path, old in moves.items():  # aside first: an id may be free only once another has moved
-        rename(tx, place, old, _aside(path))
-    for path in moves:
-        rename(tx, place, _aside(path), plan.store[path].page.id)
-    pages = [_with_references(note, path, resolver) for path, note in plan.store.items()]
+def _store(tx: Transaction, place: Place, plan: Plan, resolver: Resolver) -> None:
+    """Store the notes; a page keeps what belongs to it."""
     store: KnowledgeStore[Inside] = KnowledgeStore(Scope(place.user_id), tx)
-    store.add_pages(pages, replace=True)
-    for path, note in plan.store.items():
-        if path in sources:
-            report.changed.append(note.page.id)
-        elif path not in plan.renamed:
-            report.added.append(note.page.id)
+    paths = list(plan.store)
+    for at in range(0, len(paths), BULK):
+        store.add_pages([_page(plan, path, resolver) for path in paths[at : at + BULK]], replace=True)
 
 
-def _aside(path: str) -> str:
-    return f"\x01{path}"  # no page of a note has such an id: its path is printable
-
-
-def _with_references(note: Note, path: str, resolver: Resolver) -> KnowledgePage:
+def _page(plan: Plan, path: str, resolver: Resolver) -> KnowledgePage:
+    note = plan.store[path]
     return note.page.model_copy(update={"references": _resolved(note.links, path, note.page.id, resolver)})
 
 
@@ -189,42 +91,57 @@ def _resolved(links: tuple[Link, ...], path: str, own: str, resolver: Resolver) 
     return list(found)
 
 
-def _keep(tx: Transaction, place: Place, folder: str, seen: Seen, plan: _Plan, sources: dict[str, Source]) -> None:
+def _keep(tx: Transaction, place: Place, folder: str, seen: Seen, plan: Plan) -> None:
     """Store what is known of the files now."""
     rows = []
     for path in (*plan.store, *plan.touched):
         now, note = seen.known[path], plan.store.get(path)
         rows.append(
             {
-                "key": sources[path].page_id if note is None else note.page.id,
+                "key": seen.base[path].page_id if note is None else note.page.id,
                 "path": path,
                 "hash": now.hash,
                 "category": now.category,
                 "size": now.size,
                 "modified_ns": now.modified_ns,
                 "changed_ns": now.changed_ns,
-                "links": json.dumps(sources[path].links if note is None else note.links, ensure_ascii=False),
+                "links": json.dumps(seen.base[path].links if note is None else note.links, ensure_ascii=False),
             }
         )
     put_sources(tx, place, folder, rows)
 
 
 def _resolve_again(
-    tx: Transaction,
-    place: Place,
-    plan: _Plan,
-    sources: dict[str, Source],
-    targets: dict[str, Target],
-    resolver: Resolver,
+    tx: Transaction, place: Place, plan: Plan, base: dict[str, Source], after: list[Target], resolver: Resolver
 ) -> None:
     """Let notes that did not change themselves follow targets that came, went or have another name now."""
-    before = Resolver(Target(path, source.page_id, source.title) for path, source in sources.items())
+    before = [_target(source) for source in base.values()]
+    names = {name for target in set(before) ^ set(after) for name in names_of_target(target)}
+    if not names:
+        return
+    earlier = Resolver(before)
+    gone = {source.path for source in (*plan.removed, *plan.pages.values())}
     others: dict[str, list[str]] = {}
-    for path, source in sources.items():
-        if path in plan.store or path not in targets or not source.links:
-            continue
+    for path, source in base.items():
         links = tuple(Link(*link) for link in source.links)
+        if path in gone or not any(name in names for link in links for name in names_of_link(link)):
+            continue
         now = _resolved(links, path, source.page_id, resolver)
-        if now != _resolved(links, path, source.page_id, before):
+        if now != _resolved(links, path, source.page_id, earlier):
             others[source.page_id] = now
     references.set_references(tx, place, others, fresh=False)
+
+
+def _report(seen: Seen, plan: Plan) -> SyncReport:
+    report = SyncReport(skipped=sorted([*seen.skipped, *plan.skipped]))
+    report.removed = [source.page_id for source in plan.removed]
+    for path, note in plan.store.items():
+        page = plan.pages.get(path)
+        if page is None:
+            report.added.append(note.page.id)
+        elif (page.path, page.page_id) == (path, note.page.id):
+            report.changed.append(note.page.id)
+        else:
+            report.renamed.append((page.page_id, note.page.id))
+    report.unchanged = len(seen.known) - len(plan.store) - len(plan.skipped)
+    return report

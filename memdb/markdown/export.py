@@ -15,8 +15,7 @@ from uuid import uuid4
 from memdb.errors import InvalidInput
 from memdb.layers.knowledge import KnowledgePage, KnowledgeStore
 from memdb.layers.layer import Inside
-from memdb.markdown import front
-from memdb.markdown.note import read_bytes, render
+from memdb.markdown.note import id_in, read_bytes, render
 from memdb.markdown.report import ExportReport, Skipped
 from memdb.markdown.resolve import SUFFIXES
 from memdb.markdown.scan import real_folder
@@ -30,7 +29,7 @@ BATCH = 200  # pages in memory at once
 MAX_NAME_BYTES, MAX_PARTS = 200, 16
 
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]|^\.|[. ]$')
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.I)
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³])(?:\.|$)", re.I)
 _NO_NAME = re.compile(r"[^\w-]+")
 
 
@@ -86,17 +85,18 @@ def _write_all(root: Path, pages: list[KnowledgePage], names: _Names, report: Ex
 
 def _write(root: Path, path: str, page: KnowledgePage, report: ExportReport) -> None:
     target = root / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    parent = Path(os.path.realpath(target.parent))
-    if parent != root and root not in parent.parents:
-        raise InvalidInput(f"{path} leads out of the folder by a link")
     text = render(page).encode()
+    parent = Path(os.path.realpath(target.parent))
+    if parent != root and root not in parent.parents:  # before a folder is made there
+        raise InvalidInput(f"{path} leads out of the folder by a link")
+    target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
-        if not os.path.isfile(target) or os.path.islink(target) or not _is_note_of(target, page.id):
-            raise InvalidInput(f"{path} is there already and holds something else; move it away")
-        if read_bytes(str(target)) == text:
+        there = read_bytes(str(target)) if os.path.isfile(target) and not os.path.islink(target) else b""
+        if there == text:
             report.unchanged.append(path)
             return
+        if id_in(there) != page.id:
+            raise InvalidInput(f"{path} is there already and holds something else; move it away")
     unfinished = target.with_name(f".{uuid4().hex}.unfinished")
     try:
         unfinished.write_bytes(text)
@@ -105,12 +105,6 @@ def _write(root: Path, path: str, page: KnowledgePage, report: ExportReport) -> 
         with suppress(FileNotFoundError):
             unfinished.unlink()
     report.written.append(path)
-
-
-def _is_note_of(path: Path, id: str) -> bool:
-    with suppress(InvalidInput, UnicodeDecodeError):
-        return front.split(read_bytes(str(path)).decode())[0].get("id") == id
-    return False
 
 
 class _Names:

@@ -65,6 +65,12 @@ def _load(raw: str) -> Any:
 
 
 def join(fields: dict[str, Any], body: str) -> str:
-    """Return a note of which `split` gives these fields (texts and lists of texts) and this body."""
+    """Return a note of which `split` gives these fields (texts and lists of texts) and this body.
+
+    Raises:
+        InvalidInput: the fields are too large for that.
+    """
     head = _HANDLER.export(fields, sort_keys=False, default_flow_style=None, width=2**31 - 1)
+    if len(head.encode()) >= MAX_FRONT_BYTES:
+        raise InvalidInput(f"its front matter would be larger than {MAX_FRONT_BYTES:,} bytes, too large to be read")
     return f"---\n{head}\n---\n{body}"

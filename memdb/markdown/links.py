@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from memdb.text.check import is_valid
+
 WIKI, PATH = "wiki", "path"
+CODE = "\0"  # no note holds it
 
 
 class Link(NamedTuple):
@@ -23,7 +26,10 @@ class Link(NamedTuple):
     target: str
 
 
-_TOKEN = re.compile(r"^[ \t>]*(?:(?P<fence>`{3,})[^`\n]*|(?P<tildes>~{3,}).*)$|\\[\\`\[\]<!]|(?P<ticks>`+)|<!--", re.M)
+_PREFIX = r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*+"  # of quotations and lists
+_TOKEN = re.compile(
+    _PREFIX + r"(?:(?P<fence>`{3,})[^`\n]*|(?P<tildes>~{3,}).*)$|\\[\\`\[\]<!]|(?P<ticks>`+)|<!--", re.M
+)
 _TICKS = re.compile(r"`+")
 _BLANK = re.compile(r"^[ \t\r]*$", re.M)
 _NOT_BREAK = re.compile(r"[^\n]")
@@ -61,7 +67,7 @@ def _links(text: str) -> Iterator[Link]:
 
 def _wiki(inside: str) -> Iterator[Link]:
     target = inside.split("|", 1)[0].rstrip("\\").split("#", 1)[0].strip()
-    if target:
+    if target and CODE not in target:
         yield Link(WIKI, target)
 
 
@@ -69,17 +75,21 @@ def _path(destination: str) -> Iterator[Link]:
     if _SCHEME.match(destination):
         return
     target = unquote(_ESCAPED.sub(r"\1", destination.split("#", 1)[0].split("?", 1)[0]), errors="surrogateescape")
-    if target and "\0" not in target and target.isprintable():
+    if target and CODE not in target and is_valid(target):
         yield Link(PATH, target)
 
 
 def prose(body: str) -> str:
-    """Return a note with code and comments blanked out, every other character in its place."""
+    """Return a note without code and comments, every other character in its place.
+
+    Fenced code and comments become blanks, the characters of inline code and of escapes CODE.
+    """
     kept: list[str] = []
     at, runs, closed = 0, _Runs(body), True
     while token := _TOKEN.search(body, at):
         kept.append(body[at : token.start()])
         fence = token["fence"] or token["tildes"]
+        blank = " " if fence or token[0] == "<!--" else CODE
         end: int | None = token.end()
         if fence:
             end = _end_of_fence(body, token.end(), fence)
@@ -90,7 +100,7 @@ def prose(body: str) -> str:
             closed = found >= 0  # not looked for again: a text of nothing but openers would take for ever
             end = found + 3 if closed else None
         at = token.end() if end is None else end
-        kept.append(_NOT_BREAK.sub(" ", body[token.start() : at]))
+        kept.append(_NOT_BREAK.sub(blank, body[token.start() : at]))
     kept.append(body[at:])
     return "".join(kept)
 

@@ -15,22 +15,25 @@ from memdb.errors import InvalidInput
 from memdb.layers.knowledge import KnowledgePage
 from memdb.layers.models import MAX_REFERENCES
 from memdb.markdown import front
-from memdb.markdown.links import Link, find_links, prose
+from memdb.markdown.links import CODE, Link, find_links, prose
 from memdb.storage.clock import to_text
 from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
 from memdb.text.keywords import extract_keywords
 
 MAX_SUMMARY_CHARS = 500
+MAX_NOTE_BYTES = MAX_CONTENT_BYTES + front.MAX_FRONT_BYTES
 PAGE = "page"  # the kind of a link that front matter gives as a page's id
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>\S.*)$|^ {0,3}(?P<setext>\S.*)\n {0,3}=+[ \t\r]*$", re.M)
 _BLOCK = re.compile(r"(?:^.*\S.*$\n?)+", re.M)
-_NO_PARAGRAPH = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|[|>]|!\[|(?:[-*_][ \t]*){3,}$|\[[^\]]+\]:)")
+_NO_PARAGRAPH = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|[|>]|\[?!\[|(?:[-*_][ \t]*){3,}$|\[[^\]]+\]:)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
-_MARKS = re.compile(r"`+|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|^(?:[-*+]|\d+[.)])[ \t]+", re.M)
-_LINK = re.compile(r"!?\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]|!?\[([^\]]*)\]\([^)]*\)")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_MARKS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
+# No part can run into another link, so that a text of nothing but brackets does not take for ever.
+_LINK = re.compile(r"!?\[\[(?:[^\[\]|\0]*\|)?([^\[\]|]+)\]\]|!?\[([^\[\]]*)\]\((?:[^()\0]++|\([^()\0]*+\))*+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Note:
 
 
 def read_bytes(path: str) -> bytes:
-    """Return what a file holds, at most one byte more than a page may.
+    """Return what a file holds.
 
     Raises:
         OSError: it cannot be read.
@@ -55,11 +58,12 @@ def read_bytes(path: str) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise InvalidInput("it is no ordinary file")
-        raw = file.read(MAX_CONTENT_BYTES + 1)
-    if len(raw) > MAX_CONTENT_BYTES:
-        raise InvalidInput(f"it is larger than {MAX_CONTENT_BYTES:,} bytes; keep it in parts")
+        raw = file.read(MAX_NOTE_BYTES + 1) if status.st_size <= MAX_NOTE_BYTES else b""
+    if max(status.st_size, len(raw)) > MAX_NOTE_BYTES:
+        raise InvalidInput(f"it is larger than {MAX_NOTE_BYTES:,} bytes; keep it in parts")
     return raw
 
 
@@ -77,25 +81,36 @@ def parse(raw: bytes, path: str, category: str) -> Note:
     fields, body = front.split(_text(raw))
     text = prose(body)
     category = _one(fields, "category") or category
+    title = _one(fields, "title") if fields.get("title") is not None else _heading(body, text) or _stem(path)
+    ids = _many(fields, "references", split=False)
     page = KnowledgePage(
         id=_one(fields, "id") or f"{category}/{path}",
-        title=(_title(fields, body, text) or PurePosixPath(path).stem)[:MAX_TITLE_CHARS],
+        title=title[:MAX_TITLE_CHARS],
         summary=_one(fields, "summary") if "summary" in fields else _summary(body, text),
         content=body,
         tags=_many(fields, "tags"),
+        references=ids,
         keywords=_many(fields, "keywords"),
         category=category,
         created_at=_moment(_one(fields, "created_at")),
     )
-    if "references" in fields:
-        links = [Link(PAGE, id) for id in _many(fields, "references", split=False)]
-    else:
-        links = find_links(body)
+    links = [Link(PAGE, id) for id in ids] if "references" in fields else find_links(body)
     return Note(page, tuple(links[:MAX_REFERENCES]))
 
 
+def id_in(raw: bytes) -> str:
+    """Return the id that a note gives itself in its front matter; "" where it gives none, or is no note."""
+    with suppress(InvalidInput):
+        return _one(front.split(_text(raw))[0], "id")
+    return ""
+
+
 def render(page: KnowledgePage) -> str:
-    """Return a page as a note of which `parse` makes the same page, with the same references."""
+    """Return a page as a note of which `parse` makes the same page, with the same references.
+
+    Raises:
+        InvalidInput: its front matter would be too large to be read again.
+    """
     fields: dict[str, Any] = {
         "id": page.id,
         "title": page.title,
@@ -133,7 +148,7 @@ def _one(fields: dict[str, Any], name: str) -> str:
 
 
 def _many(fields: dict[str, Any], name: str, *, split: bool = True) -> list[str]:
-    """Return a list of texts: a YAML list, or one text that is cut at commas, without any at white space."""
+    """Return a list of texts: a YAML list without its empty entries, or one text, cut at commas or else at blanks."""
     value = fields.get(name)
     if value is None:
         return []
@@ -141,8 +156,8 @@ def _many(fields: dict[str, Any], name: str, *, split: bool = True) -> list[str]
         if not split:
             return [value]
         return [part.strip().lstrip("#") for part in (value.split(",") if "," in value else value.split())]
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return value
+    if isinstance(value, list) and all(part is None or isinstance(part, str) for part in value):
+        return [part for part in value if part is not None]
     raise InvalidInput(f"{name} in its front matter is no list of texts")
 
 
@@ -153,40 +168,56 @@ def _moment(text: str) -> datetime | None:
     return None
 
 
-def _title(fields: dict[str, Any], body: str, text: str) -> str:
-    """Return the title: of the front matter, else the first heading of the first rank outside of code."""
-    if "title" in fields:
-        return _one(fields, "title")
+def _stem(path: str) -> str:
+    return PurePosixPath(path).stem
+
+
+def _heading(body: str, text: str) -> str:
+    """Return the first heading of the first rank outside of code."""
     heading = _HEADING.search(text)
     if heading is None:
         return ""
     start, end = heading.span(heading.lastgroup or 0)
-    return _plain(body[start:end].rstrip().rstrip("#"))  # of the note itself: in its prose code is blanked out
+    line = text[start:end].rstrip()
+    if heading.lastgroup == "atx":  # "# Title ##" is closed, "# C#" is not
+        bare = line.rstrip("#")
+        line = bare if bare[-1:] in ("", " ", "\t") else line
+    return _plain(line, body[start : start + len(line)])
 
 
 def _summary(body: str, text: str) -> str:
     """Return the first paragraph: no heading, code, table, quotation, image or comment."""
     for block in _BLOCK.finditer(text):
         if lines := _paragraph(block[0], body[block.start() : block.end()]):
-            return _cut(_plain(" ".join(lines)))
+            return _cut(_plain(" ".join(line for line, _ in lines), " ".join(shown for _, shown in lines)))
     return ""
 
 
-def _paragraph(block: str, original: str) -> list[str]:
-    """Return the lines of a block that belong to a paragraph, with the code that stands in them."""
-    kept: list[str] = []
+def _paragraph(block: str, original: str) -> list[tuple[str, str]]:
+    """Return the lines of a block that belong to a paragraph, as prose and as they stand in the note."""
+    kept: list[tuple[str, str]] = []
     for line, shown in zip(block.split("\n"), original.split("\n"), strict=True):
+        indented = shown.startswith(("    ", "\t"))
+        blanks = len(line) - len(line.lstrip())
+        line, shown = line.strip(), shown[blanks:]
+        if "|" in line and "-" in line and not line.strip(" \t|:-"):  # a table, what stood above is its head
+            return kept[:-1] if kept and "|" in kept[-1][0] else kept
         if _UNDERLINE.match(line) and kept:
             kept.clear()  # what stood above was a heading
-        elif line.strip() and not _NO_PARAGRAPH.match(line) and not line.startswith(("    ", "\t")):
-            kept.append(shown.strip())
+        elif line and not indented and not _NO_PARAGRAPH.match(line):
+            item = _ITEM.match(line)
+            start = item.end() if item else 0
+            kept.append((line[start:], shown[start : len(line)]))
     return kept
 
 
-def _plain(text: str) -> str:
-    """Return a text without the marks of Markdown."""
-    text = _LINK.sub(lambda match: match[1] or match[2] or "", text)
-    return " ".join(_MARKS.sub("", text).split())
+def _plain(text: str, original: str) -> str:
+    """Return prose without the marks of Markdown, and with the code that stood in it."""
+    code = iter([shown for shown, char in zip(original, text, strict=True) if char == CODE])
+    for _ in range(2):  # an image in a link
+        text = _LINK.sub(lambda match: match[1] or match[2] or "", text)
+    text = " ".join(_MARKS.sub("", text).split())
+    return re.sub(CODE, lambda _: next(code).strip("`"), text).strip()
 
 
 def _cut(text: str) -> str:

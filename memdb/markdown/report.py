@@ -25,8 +25,8 @@ class SyncReport:
     Args:
         added: pages of new files.
         changed: pages whose files say something else now.
-        renamed: (old id, new id) of pages whose files were renamed or moved; both are equal where the note itself says
-            its id.
+        renamed: (old id, new id) of pages whose files were renamed or moved, or whose notes have another id now; both
+            are equal where the note itself says its id.
         removed: pages whose files are gone.
         skipped: files that were left out; the page that such a file had stays.
         unchanged: how many files were as they were.

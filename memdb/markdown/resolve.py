@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import cached_property
 from typing import NamedTuple
 
 from memdb.markdown.links import PATH, Link
 
 SUFFIXES = (".md", ".markdown")
+MAX_PARTS = 8  # of the end of a path by which a [[wiki]] link finds it from anywhere
 
 
 class Target(NamedTuple):
@@ -48,57 +50,93 @@ class Resolver:
         targets: all notes of the folder that are pages.
     """
 
-    def __init__(self, targets: Iterable[Target]) -> None:
-        self._by_path: dict[str, str] = {}
-        self._folded: dict[str, list[Target]] = {}
-        self._by_stem: dict[str, list[Target]] = {}
-        self._by_title: dict[str, list[Target]] = {}
-        for target in sorted(targets):
-            stem, title = names_of_target(target)
-            self._by_path[target.path] = target.id
-            self._folded.setdefault(fold(without_suffix(target.path)), []).append(target)
-            self._by_stem.setdefault(stem, []).append(target)
-            self._by_title.setdefault(title, []).append(target)
+    def __init__(self, targets: Collection[Target]) -> None:
+        self._targets = targets
+
+    @cached_property
+    def _by_path(self) -> dict[str, str]:
+        return {target.path: target.id for target in self._targets}
+
+    @cached_property
+    def _by_end(self) -> dict[str, _Choice]:
+        """The notes by each end of their paths, folded and without suffix: c, b/c and /a/b/c, / being the folder."""
+        found: dict[str, _Choice] = {}
+        for target in self._targets:
+            parts = fold(without_suffix(target.path)).split("/")
+            ends = {"/".join(parts[-count:]) for count in range(1, min(len(parts), MAX_PARTS) + 1)}
+            for end in (*ends, "/" + "/".join(parts)):
+                found.setdefault(end, _Choice()).targets.append(target)
+        return found
+
+    @cached_property
+    def _by_title(self) -> dict[str, _Choice]:
+        found: dict[str, _Choice] = {}
+        for target in self._targets:
+            found.setdefault(fold(target.title), _Choice()).targets.append(target)
+        return found
 
     def resolve(self, link: Link, path: str) -> str | None:
         """Return the id of the page that a link in the note `path` leads to, or None."""
         if link.kind == PATH:
-            return self._file(_joined(path, link.target))
-        found = self._file(_joined(path, link.target)) or self._file(_joined("", link.target))
+            return self._file(_joined(path, link.target), path)
+        found = self._file(_joined(path, link.target), path) or self._file(_joined("", link.target), path)
         if found is None:
-            name = fold(without_suffix(link.target.strip("/")))
-            same_stem = self._by_stem.get(posixpath.basename(name), [])
-            named = [at for at in same_stem if ("/" + fold(without_suffix(at.path))).endswith("/" + name)]
-            found = _nearest(named or self._by_title.get(fold(link.target), []), path)
+            end = fold(without_suffix(link.target.strip("/")))
+            choice = self._by_end.get(end) or self._by_title.get(fold(link.target))
+            found = choice.nearest(path) if choice else None
         return found
 
-    def _file(self, path: str | None) -> str | None:
+    def _file(self, at: str | None, path: str) -> str | None:
         """Return the page of a path in the folder: as it is written, with an ending added, in other letter case."""
-        if path is None:
+        if at is None:
             return None
-        for exact in (path, *(path + suffix for suffix in SUFFIXES)):
+        for exact in (at, *(at + suffix for suffix in SUFFIXES)):
             if exact in self._by_path:
                 return self._by_path[exact]
-        return _nearest(self._folded.get(fold(without_suffix(path)), []), path)
+        choice = self._by_end.get("/" + fold(without_suffix(at)))
+        return choice.nearest(path) if choice else None
 
 
 def _joined(path: str, target: str) -> str | None:
     """Return where a relative path leads from the note `path`, / being the folder itself; None when it leaves it."""
-    at = posixpath.normpath(posixpath.join("/", posixpath.dirname(path), target).lstrip("/"))
-    climbs = posixpath.normpath(posixpath.join(posixpath.dirname(path), target.lstrip("/")))
-    if at == "." or (not target.startswith("/") and climbs.startswith("..")):
+    if posixpath.basename(target.rstrip("/")) in ("", ".", ".."):  # a folder
         return None
-    return at
+    folder = "" if target.startswith("/") else posixpath.dirname(path)
+    at = posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
+    return None if at.split("/", 1)[0] == ".." else at
 
 
-def _nearest(targets: list[Target], path: str) -> str | None:
-    if len(targets) < 2:
-        return targets[0].id if targets else None
-    here = posixpath.dirname(path).split("/")
+class _Choice:
+    """Notes of one name, of which a link means the one that is fewest steps away."""
 
-    def far(target: Target) -> tuple[int, int, str]:
-        there = posixpath.dirname(target.path).split("/")
-        common = len(posixpath.commonprefix([here, there]))
-        return len(here) + len(there) - 2 * common, -common, target.path
+    def __init__(self) -> None:
+        self.targets: list[Target] = []
 
-    return min(targets, key=far).id
+    def nearest(self, path: str) -> str:
+        """Return the page of the note that is nearest to the note `path`; of two in the deeper common folder."""
+        if len(self.targets) == 1:
+            return self.targets[0].id
+        folders = _folders(path)
+        ways = [
+            (len(folders) + found[0] - 2 * common, -common, found[1])
+            for common, folder in enumerate(folders)
+            if (found := self._least.get(folder))
+        ]
+        return min(ways)[2].id
+
+    @cached_property
+    def _least(self) -> dict[str, tuple[int, Target]]:
+        """In each folder the note that is least deep in it: to look at all of them for each link would be quadratic."""
+        least: dict[str, tuple[int, Target]] = {}
+        for target in self.targets:
+            folders = _folders(target.path)
+            found = len(folders), target
+            for folder in folders:
+                least[folder] = min(found, least.get(folder, found))
+        return least
+
+
+def _folders(path: str) -> list[str]:
+    """Return the folders that a note is in, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts))]

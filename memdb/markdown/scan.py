@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,22 +38,22 @@ class Scan:
     Args:
         files: the notes, by path.
         skipped: what was left out.
-        unread: folders (ending in /) and files of which nobody can tell what they hold: their pages stay.
+        unread: folders and files of which nobody can tell what they hold: their pages stay.
     """
 
     files: dict[str, File] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
 
-    def skip(self, path: str, reason: str, *, unread: bool = True) -> None:
-        """Leave something out."""
+    def skip(self, path: str, reason: str) -> None:
+        """Leave a file or folder out."""
         self.skipped.append(Skipped(_shown(path), reason))
-        if unread:
-            self.unread.append(path)
+        self.unread.add(path.rstrip("/"))
 
     def is_unread(self, path: str) -> bool:
         """Whether a file that was not found may still be there."""
-        return any(path == place or (place.endswith("/") and path.startswith(place)) for place in self.unread)
+        parts = path.split("/")
+        return any("/".join(parts[:count]) in self.unread for count in range(1, len(parts) + 1))
 
 
 def real_folder(folder: str | os.PathLike[str]) -> Path:
@@ -59,42 +61,66 @@ def real_folder(folder: str | os.PathLike[str]) -> Path:
 
     Raises:
         MissingFile: there is nothing.
-        InvalidInput: it is no folder.
+        InvalidInput: it is no folder, or cannot be read.
     """
-    path = Path(os.path.realpath(folder))
-    if not path.exists():
-        raise MissingFile(f"there is no folder {folder}; nothing was changed")
-    if not path.is_dir():
-        raise InvalidInput(f"{folder} is no folder; give the folder that holds the notes")
+    try:
+        path = Path(os.path.realpath(os.fsdecode(folder)))
+        path.as_posix().encode()
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(f"there is no folder {os.fsdecode(folder)}; nothing was changed") from None
+    except (TypeError, ValueError):
+        raise InvalidInput(f"the folder must be a path in UTF-8, not {folder!r}") from None
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    if not is_folder:
+        raise InvalidInput(f"{os.fsdecode(folder)} is no folder; give the folder that holds the notes")
     return path
 
 
-def scan(root: Path) -> Scan:
-    """Return a folder's notes. Names that begin with a dot are passed over.
+def _unreadable(folder: str | os.PathLike[str], error: OSError) -> InvalidInput:
+    return InvalidInput(f"the folder {os.fsdecode(folder)} cannot be read ({error.strerror}); nothing was changed")
+
+
+@contextmanager
+def standing(root: Path) -> Iterator[None]:
+    """Make sure that a folder is there, and the same one, until the block is left.
 
     Raises:
-        MissingFile: the folder vanished while it was read.
+        MissingFile: it vanished or was replaced.
     """
-    found = Scan()
     identity = _identity(root)
-    waiting = [("", str(root))]
-    while waiting:
-        prefix, real = waiting.pop()
-        waiting += reversed(_read_folder(found, root, prefix, real))
+    yield
     if _identity(root) != identity:
         raise MissingFile(f"the folder {root} was replaced while it was read; nothing was changed")
-    found.skipped.sort()
-    return found
 
 
 def _identity(root: Path) -> tuple[int, int]:
     try:
         status = os.stat(root)
     except OSError as error:
-        raise MissingFile(
-            f"the folder {root} vanished while it was read ({error.strerror}); nothing was changed"
-        ) from None
+        raise _vanished(root, error) from None
     return status.st_dev, status.st_ino
+
+
+def _vanished(root: Path, error: OSError) -> MissingFile:
+    return MissingFile(f"the folder {root} vanished while it was read ({error.strerror}); nothing was changed")
+
+
+def scan(root: Path) -> Scan:
+    """Return a folder's notes. Names that begin with a dot are passed over.
+
+    Raises:
+        MissingFile: the folder is not there.
+        InvalidInput: it cannot be read.
+    """
+    found = Scan()
+    waiting = [("", str(root))]
+    while waiting:
+        prefix, real = waiting.pop()
+        waiting += reversed(_read_folder(found, root, prefix, real))
+    found.skipped.sort()
+    return found
 
 
 def _read_folder(found: Scan, root: Path, prefix: str, real: str) -> list[tuple[str, str]]:
@@ -102,31 +128,33 @@ def _read_folder(found: Scan, root: Path, prefix: str, real: str) -> list[tuple[
     try:
         with os.scandir(real) as listed:
             entries = sorted(listed, key=lambda entry: entry.name)
-    except FileNotFoundError:  # gone since its own folder was read; after the root itself the caller looks
-        return []
     except OSError as error:
+        if not prefix:
+            gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+            raise (_vanished(root, error) if gone else _unreadable(root, error)) from None
         found.skip(prefix, f"it cannot be read ({error.strerror})")
         return []
     inner: list[tuple[str, str]] = []
     for entry in entries:
-        path = prefix + entry.name
-        if entry.name.startswith("."):
-            continue
-        if entry.is_symlink():
-            found.skip(path, _why_not_followed(entry.path, root))
-            continue
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            found.skip(path, f"it cannot be read ({error.strerror})")
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            inner.append((f"{path}/", entry.path))
-        elif entry.name.lower().endswith(SUFFIXES):
-            _add_file(found, path, entry.path, status)
+        if not entry.name.startswith("."):
+            path = prefix + entry.name
+            try:
+                _enter(found, root, path, entry, inner)
+            except OSError as error:
+                found.skip(path, f"it cannot be read ({error.strerror})")
     return inner
+
+
+def _enter(found: Scan, root: Path, path: str, entry: os.DirEntry[str], inner: list[tuple[str, str]]) -> None:
+    status = entry.stat(follow_symlinks=False)
+    is_note = entry.name.lower().endswith(SUFFIXES)
+    if stat.S_ISDIR(status.st_mode):
+        inner.append((f"{path}/", entry.path))
+    elif stat.S_ISLNK(status.st_mode):
+        if is_note or not os.path.isfile(entry.path):
+            found.skip(path, _why_not_followed(entry.path, root))
+    elif is_note:
+        _add_file(found, path, entry.path, status)
 
 
 def _why_not_followed(link: str, root: Path) -> str:

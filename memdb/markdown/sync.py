@@ -10,25 +10,27 @@ import asyncio
 import hashlib
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdb.errors import Busy, InvalidInput
+from memdb.errors import InvalidInput
 from memdb.layers.knowledge import DEFAULT_CATEGORY
 from memdb.layers.sources import Source, of_folder
-from memdb.markdown.apply import Known, apply
+from memdb.markdown.apply import apply
 from memdb.markdown.note import Note, parse, read_bytes
+from memdb.markdown.plan import Known, Seen
 from memdb.markdown.report import Skipped, SyncReport
-from memdb.markdown.scan import File, real_folder, scan
+from memdb.markdown.scan import File, real_folder, scan, standing
 from memdb.scope import DEFAULT_USER
+from memdb.storage.transaction import Transaction
 from memdb.text.check import check_id
 
 if TYPE_CHECKING:
     from memdb.database import Database
 
 FRESH_NS = 2_000_000_000  # a file changed so lately may change again without its times saying so
-TRIES = 5
+TRIES = 4  # while others sync the same folder; after that it is read with them kept out
 
 
 async def sync_folder(
@@ -59,8 +61,7 @@ async def sync_folder(
 
     Raises:
         MissingFile: the folder is not there or vanished while it was read; nothing was changed.
-        InvalidInput: it is no folder.
-        Busy: other syncs of the same folder were faster again and again.
+        InvalidInput: it is no folder or cannot be read; nothing was changed.
     """
     check_id(user_id, "user_id")
     check_id(category, "category")
@@ -73,42 +74,47 @@ async def sync_folder(
         report = await db.write(apply, user_id, str(root), seen)
         if report is not None:
             return report
-    raise Busy(f"{root} was changed by another sync each time it was read; sync it again")
+    return await db.write(_look_and_apply, user_id, root, category)
 
 
-@dataclass(slots=True)
-class Seen:
-    """What was seen of a folder. See Known for its parts."""
-
-    known: dict[str, Known] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    staying: set[str] = field(default_factory=set)
-    category: str = ""
+def _look_and_apply(tx: Transaction, user_id: str, root: Path, category: str) -> SyncReport:
+    report = apply(tx, user_id, str(root), _look(root, of_folder(tx, user_id, str(root)), category))
+    assert report is not None
+    return report
 
 
 def _look(root: Path, known: dict[str, Source], category: str) -> Seen:
     """Read the folder: every note that is new or may be other than what is known."""
-    found = scan(root)
-    seen = Seen(skipped=list(found.skipped), category=category)
-    for path, file in found.files.items():
-        source = known.get(path)
-        try:
-            if source is not None and source.category == category and _is_as_known(file, source):
-                seen.known[path] = Known(source.hash, category, file.size, file.modified_ns, file.changed_ns)
-            else:
-                seen.known[path] = _read(file, source, category)
-        except FileNotFoundError:
-            pass  # gone since the folder was read
-        except OSError as error:
-            seen.skipped.append(Skipped(path, f"it cannot be read ({error.strerror or error})"))
-            seen.staying.add(path)
-        except InvalidInput as error:
-            seen.skipped.append(Skipped(path, str(error).removeprefix("KnowledgePage.")))
-            seen.staying.add(path)
+    seen = Seen(known, category)
+    with standing(root):
+        found = scan(root)
+        seen.skipped += found.skipped
+        for path, file in found.files.items():
+            reason = _see(seen, file)
+            if reason:
+                seen.skipped.append(Skipped(path, reason))
+                seen.staying.add(path)
     seen.staying |= {path for path in known if path not in seen.known and found.is_unread(path)}
-    real_folder(root)  # gone meanwhile: then what was not found was not deleted
     seen.skipped.sort()
     return seen
+
+
+def _see(seen: Seen, file: File) -> str:
+    """Add a note to what was seen; return why it is left out, or ""."""
+    source = seen.base.get(file.path)
+    try:
+        if source is not None and source.category == seen.category and _is_as_known(file, source):
+            known = Known(source.hash, seen.category, file.size, file.modified_ns, file.changed_ns)
+        else:
+            known = _read(file, source, seen.category)
+    except FileNotFoundError:
+        return "it vanished while the folder was read"  # for good or to be replaced: the next sync will see
+    except OSError as error:
+        return f"it cannot be read ({error.strerror or error})"
+    except InvalidInput as error:
+        return str(error).removeprefix("KnowledgePage.")
+    seen.known[file.path] = known
+    return ""
 
 
 def _is_as_known(file: File, source: Source) -> bool:

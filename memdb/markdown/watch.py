@@ -6,10 +6,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memdb.errors import InvalidInput, MemdbError, MissingExtra
 from memdb.layers.knowledge import DEFAULT_CATEGORY
@@ -79,6 +80,7 @@ class FolderWatch:
         self._db, self._folder, self._user_id, self._category = db, folder, user_id, category
         self._interval, self._told, self._on_sync = interval, told, on_sync
         self._stop = asyncio.Event()
+        self._syncing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._complaint = ""
 
@@ -104,24 +106,31 @@ class FolderWatch:
     async def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                async for _ in self._changes():
-                    if self._stop.is_set():
-                        return
+                if self._complaint:  # the folder is there again before it is watched again
                     await self._sync()
-            except (MemdbError, OSError) as error:
+                async with aclosing(self._changes()) as changes:
+                    async for _ in changes:
+                        await self._sync()
+            except Exception as error:  # on_sync() may raise anything; the next look may go well
                 self._complain(error)
                 await self._pause()
 
-    async def _changes(self) -> AsyncIterator[None]:
-        """Yield whenever the folder may have changed."""
-        if not self._told:
-            while not self._stop.is_set():
-                await self._pause()
+    async def _changes(self) -> AsyncGenerator[None, None]:
+        """Yield whenever the folder may have changed, until the watch is left."""
+        if self._told:
+            async with aclosing(self._told_changes()) as told:
+                async for _ in told:
+                    yield
+        while not self._stop.is_set() and not self._told:
+            await self._pause()
+            if not self._stop.is_set():
                 yield
-            return
+
+    async def _told_changes(self) -> AsyncGenerator[None, None]:
+        """Yield when the operating system tells of a change; give that up for good when it cannot."""
         import watchfiles
 
-        told = watchfiles.awatch(
+        changes = watchfiles.awatch(
             os.fspath(self._folder),
             watch_filter=None,
             debounce=200,
@@ -130,15 +139,27 @@ class FolderWatch:
             yield_on_timeout=True,
         )
         looked = -self._interval  # once as soon as changes are told: what came before that would be missed
-        async for changes in told:
-            if changes or time.monotonic() - looked >= self._interval:
-                yield
-                looked = time.monotonic()
+        async with aclosing(changes) as told:
+            while (changed := await self._next(told)) is not None:
+                if changed or time.monotonic() - looked >= self._interval:
+                    yield
+                    looked = time.monotonic()
+
+    async def _next(self, told: AsyncGenerator[set[Any], None]) -> set[Any] | None:
+        try:
+            return await anext(told, None)
+        except FileNotFoundError:
+            raise
+        except (OSError, RuntimeError) as error:  # no more watches to be had, a file system without them
+            log.warning("%s: changes are not told (%s); looking every %g s", self._folder, error, self._interval)
+            self._told = False
+            return None
 
     async def _sync(self) -> None:
-        report = await sync_folder(self._db, self._folder, user_id=self._user_id, category=self._category)
-        other = bool(report) or report.skipped != self.report.skipped
-        self.report, self._complaint = report, ""
+        async with self._syncing:
+            report = await sync_folder(self._db, self._folder, user_id=self._user_id, category=self._category)
+            other = bool(report) or report.skipped != self.report.skipped
+            self.report, self._complaint = report, ""
         if other and self._on_sync is not None:
             self._on_sync(report)
 
@@ -149,6 +170,8 @@ class FolderWatch:
             return
 
     def _complain(self, error: Exception) -> None:
-        if str(error) != self._complaint:  # once, not every three seconds
-            self._complaint = str(error)
-            log.warning("%s is not in step: %s", self._folder, error)
+        complaint = str(error) or type(error).__name__
+        if complaint != self._complaint:  # once, not every three seconds
+            self._complaint = complaint
+            expected = isinstance(error, MemdbError | OSError)
+            log.warning("%s is not in step: %s", self._folder, complaint, exc_info=None if expected else error)
