@@ -18,9 +18,10 @@ from memdb.layers.layer import Inside
 from memdb.markdown.note import id_in, read_bytes, render
 from memdb.markdown.report import ExportReport, Skipped
 from memdb.markdown.resolve import SUFFIXES
-from memdb.markdown.scan import real_folder
+from memdb.markdown.scan import folder_name, real_folder
 from memdb.scope import DEFAULT_USER, Scope
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_id
 
 if TYPE_CHECKING:
     from memdb.database import Database
@@ -47,8 +48,10 @@ async def export_folder(
         category: only pages of this category.
 
     Raises:
-        InvalidInput: the folder cannot be made, or is no folder.
+        InvalidInput: the folder cannot be made, or is no folder; an id is no valid text.
     """
+    if category is not None:
+        check_id(category, "category")
     ids = [entry.id for entry in await db.memory(user_id).pages.get_index(category=category)]
     root = await asyncio.to_thread(_make, folder)
     report, names = ExportReport(), _Names()
@@ -66,7 +69,7 @@ def _pages(tx: Transaction, user_id: str, ids: list[str]) -> list[KnowledgePage]
 
 def _make(folder: str | os.PathLike[str]) -> Path:
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder_name(folder), exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be made a folder ({error.strerror})") from None
     return real_folder(folder)

@@ -21,6 +21,7 @@ from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
 from memdb.text.keywords import extract_keywords
 
 MAX_SUMMARY_CHARS = 500
+MAX_LOOKED_AT = 20_000  # characters of a heading or paragraph
 MAX_NOTE_BYTES = MAX_CONTENT_BYTES + front.MAX_FRONT_BYTES
 PAGE = "page"  # the kind of a link that front matter gives as a page's id
 
@@ -213,7 +214,8 @@ def _paragraph(block: str, original: str) -> list[tuple[str, str]]:
 
 def _plain(text: str, original: str) -> str:
     """Return prose without the marks of Markdown, and with the code that stood in it."""
-    code = iter([shown for shown, char in zip(original, text, strict=True) if char == CODE])
+    text, original = text[:MAX_LOOKED_AT], original[:MAX_LOOKED_AT]
+    code = iter([shown for shown, char in zip(original, text, strict=True) if char == CODE] if CODE in text else ())
     for _ in range(2):  # an image in a link
         text = _LINK.sub(lambda match: match[1] or match[2] or "", text)
     text = " ".join(_MARKS.sub("", text).split())

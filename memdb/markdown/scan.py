@@ -13,6 +13,8 @@ from memdb.errors import InvalidInput, MissingFile
 from memdb.markdown.report import Skipped
 from memdb.markdown.resolve import SUFFIXES
 
+VANISHED = "it vanished while the folder was read"  # for good or to be replaced: the next sync will see
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -56,6 +58,21 @@ class Scan:
         return any("/".join(parts[:count]) in self.unread for count in range(1, len(parts) + 1))
 
 
+def folder_name(folder: str | os.PathLike[str]) -> str:
+    """Return a folder's path as text.
+
+    Raises:
+        InvalidInput: it is no path, empty (not to be taken for the present folder), or not UTF-8.
+    """
+    try:
+        name = os.fsdecode(folder)
+        if name and "\0" not in name and name.encode():
+            return name
+    except (TypeError, UnicodeEncodeError):
+        pass
+    raise InvalidInput(f"the folder must be a path in UTF-8, not {folder!r}")
+
+
 def real_folder(folder: str | os.PathLike[str]) -> Path:
     """Return where a folder really is.
 
@@ -63,23 +80,21 @@ def real_folder(folder: str | os.PathLike[str]) -> Path:
         MissingFile: there is nothing.
         InvalidInput: it is no folder, or cannot be read.
     """
+    name = folder_name(folder)
+    path = folder_name(os.path.realpath(name))
     try:
-        path = Path(os.path.realpath(os.fsdecode(folder)))
-        path.as_posix().encode()
         is_folder = stat.S_ISDIR(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFile(f"there is no folder {os.fsdecode(folder)}; nothing was changed") from None
-    except (TypeError, ValueError):
-        raise InvalidInput(f"the folder must be a path in UTF-8, not {folder!r}") from None
+        raise MissingFile(f"there is no folder {name}; nothing was changed") from None
     except OSError as error:
-        raise _unreadable(folder, error) from None
+        raise _unreadable(name, error) from None
     if not is_folder:
-        raise InvalidInput(f"{os.fsdecode(folder)} is no folder; give the folder that holds the notes")
-    return path
+        raise InvalidInput(f"{name} is no folder; give the folder that holds the notes")
+    return Path(path)
 
 
-def _unreadable(folder: str | os.PathLike[str], error: OSError) -> InvalidInput:
-    return InvalidInput(f"the folder {os.fsdecode(folder)} cannot be read ({error.strerror}); nothing was changed")
+def _unreadable(folder: str | Path, error: OSError) -> InvalidInput:
+    return InvalidInput(f"the folder {folder} cannot be read ({error.strerror}); nothing was changed")
 
 
 @contextmanager
@@ -140,21 +155,22 @@ def _read_folder(found: Scan, root: Path, prefix: str, real: str) -> list[tuple[
             path = prefix + entry.name
             try:
                 _enter(found, root, path, entry, inner)
+            except FileNotFoundError:
+                found.skip(path, VANISHED)
             except OSError as error:
                 found.skip(path, f"it cannot be read ({error.strerror})")
     return inner
 
 
 def _enter(found: Scan, root: Path, path: str, entry: os.DirEntry[str], inner: list[tuple[str, str]]) -> None:
-    status = entry.stat(follow_symlinks=False)
     is_note = entry.name.lower().endswith(SUFFIXES)
-    if stat.S_ISDIR(status.st_mode):
-        inner.append((f"{path}/", entry.path))
-    elif stat.S_ISLNK(status.st_mode):
+    if entry.is_symlink():
         if is_note or not os.path.isfile(entry.path):
             found.skip(path, _why_not_followed(entry.path, root))
+    elif entry.is_dir():
+        inner.append((f"{path}/", entry.path))
     elif is_note:
-        _add_file(found, path, entry.path, status)
+        _add_file(found, path, entry.path, entry.stat(follow_symlinks=False))
 
 
 def _why_not_followed(link: str, root: Path) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import os
 import time
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from memdb.markdown.apply import apply
 from memdb.markdown.note import Note, parse, read_bytes
 from memdb.markdown.plan import Known, Seen
 from memdb.markdown.report import Skipped, SyncReport
-from memdb.markdown.scan import File, real_folder, scan, standing
+from memdb.markdown.scan import VANISHED, File, real_folder, scan, standing
 from memdb.scope import DEFAULT_USER
 from memdb.storage.transaction import Transaction
 from memdb.text.check import check_id
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 FRESH_NS = 2_000_000_000  # a file changed so lately may change again without its times saying so
 TRIES = 4  # while others sync the same folder; after that it is read with them kept out
+LOOKS = 3  # at a folder in which something is missing
 
 
 async def sync_folder(
@@ -84,7 +86,22 @@ def _look_and_apply(tx: Transaction, user_id: str, root: Path, category: str) ->
 
 
 def _look(root: Path, known: dict[str, Source], category: str) -> Seen:
-    """Read the folder: every note that is new or may be other than what is known."""
+    """Read the folder; what is missing counts as gone only when a second look finds the same files.
+
+    A note that moves while the folder is read may be seen in neither of its places. While the folder does not come to
+    rest, what is missing stays.
+    """
+    for _ in range(LOOKS):
+        seen, files = _look_once(root, known, category)
+        missing = known.keys() - seen.known.keys() - seen.staying
+        if not missing or scan(root).files.keys() == files:
+            return seen
+    seen.staying |= missing
+    return seen
+
+
+def _look_once(root: Path, known: dict[str, Source], category: str) -> tuple[Seen, Set[str]]:
+    """Read every note that is new or may be other than what is known; return also which files there are."""
     seen = Seen(known, category)
     with standing(root):
         found = scan(root)
@@ -96,7 +113,7 @@ def _look(root: Path, known: dict[str, Source], category: str) -> Seen:
                 seen.staying.add(path)
     seen.staying |= {path for path in known if path not in seen.known and found.is_unread(path)}
     seen.skipped.sort()
-    return seen
+    return seen, found.files.keys()
 
 
 def _see(seen: Seen, file: File) -> str:
@@ -108,7 +125,7 @@ def _see(seen: Seen, file: File) -> str:
         else:
             known = _read(file, source, seen.category)
     except FileNotFoundError:
-        return "it vanished while the folder was read"  # for good or to be replaced: the next sync will see
+        return VANISHED
     except OSError as error:
         return f"it cannot be read ({error.strerror or error})"
     except InvalidInput as error:

@@ -58,6 +58,17 @@ class Notes:
         return dict(await self.db.read(_recalls))
 
 
+def ids(report: SyncReport) -> dict[str, object]:
+    """What a report says, in short: only what is not empty, ids without the category."""
+
+    def short(id: str) -> str:
+        return id.removeprefix("knowledge/")
+
+    said = {name: [short(id) for id in getattr(report, name)] for name in ("added", "changed", "removed")}
+    said["renamed"] = [(short(old), short(new)) for old, new in report.renamed]
+    return {name: value for name, value in said.items() if value}
+
+
 def _recall(tx: Any, id: str) -> None:
     tx.execute(
         "INSERT INTO recall (record_id, recall_count)"
