@@ -206,7 +206,7 @@ def test_a_stranger_s_text_cannot_write_to_the_terminal(cli: Cli, filled: Path, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
-def test_ctrl_c_leaves_nothing_behind(filled: Path, out: Path, cli: Cli) -> None:
+def test_ctrl_c_leaves_nothing_half(filled: Path, out: Path, cli: Cli) -> None:
     rows = [{"_id": str(n), "text": f"tea {n} " * 40, "group": "many"} for n in range(6_000)]
     out.write_text("\n".join(map(json.dumps, rows)))
     assert cli("ingest", filled, out).status == 0
@@ -219,8 +219,9 @@ def test_ctrl_c_leaves_nothing_behind(filled: Path, out: Path, cli: Cli) -> None
     except subprocess.TimeoutExpired:
         assert press_ctrl_c(process) == 130
         assert process.communicate()[1] == b"memdb: interrupted\n"
-        assert "zoe" not in cli("info", filled, "--json").out
     process.communicate()
+    pages = len(cli("pages", filled, "--user", "zoe", "-n", "10000", "--json").json)
+    assert pages in (0, 6_000)  # a key that is pressed while it commits comes too late
     assert cli("check", filled).status == 0
 
 
