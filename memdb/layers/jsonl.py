@@ -27,7 +27,7 @@ from memdb.layers import cursor, reading
 from memdb.layers.conversation import LAST_KEY, ConversationMemory
 from memdb.layers.layer import Inside
 from memdb.layers.message import MESSAGE, Message, as_moment, check_message, message_of
-from memdb.layers.models import exact_json, to_exact_json
+from memdb.layers.models import exact_json
 from memdb.layers.reading import here
 from memdb.layers.record import Place, Record
 from memdb.scope import Scope
@@ -39,7 +39,8 @@ from memdb.storage.schema import record
 from memdb.storage.sessions import list_sessions
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
-from memdb.storage.whole_file import belongs_to_database, told_of, written_whole
+from memdb.storage.whole_file import belongs_to_database, file_path, told_of, written_whole
+from memdb.text.json_text import to_exact_json
 
 PAGE = 1_000  # messages read at once for an export
 PER_UNIT = 10_000  # lines of one transaction of an import: other writers wait a second, no longer
@@ -109,19 +110,12 @@ async def _export(engine: Engine, place: Place, target: Path) -> int:
 
 def _target(path: str | os.PathLike[str], database: Path | None) -> Path:
     """Return the path to write to, behind symbolic links."""
-    target = _path(path).resolve()
+    target = file_path(path, "the path").resolve()
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInput(f"{target} cannot be written: name a file in a folder that is there")
     if belongs_to_database(target, database):
         raise InvalidInput(f"{target} belongs to the database itself; give the export another path")
     return target
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    if not isinstance(text, str) or not text or "\x00" in text:
-        raise InvalidInput(f"the path must be a file path, not {path!r}")
-    return Path(text)
 
 
 def _head(tx: Transaction, place: Place) -> tuple[dict[str, Any], _End | None]:
@@ -241,7 +235,7 @@ async def import_session(engine: Engine, place: Place, path: str | os.PathLike[s
         StorageError: it cannot be read.
     """
     with told_of(path, "read"):
-        return await _import(engine, place, _path(path))
+        return await _import(engine, place, file_path(path, "the path"))
 
 
 async def _import(engine: Engine, place: Place, path: Path) -> ImportReport:

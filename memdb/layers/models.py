@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from datetime import datetime
@@ -20,7 +19,8 @@ from pydantic import (
 
 from memdb.errors import InvalidInput
 from memdb.storage.clock import to_text
-from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text, is_valid
+from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
+from memdb.text.json_text import to_exact_json, to_json
 
 MAX_METADATA_BYTES = 1024 * 1024
 MAX_METADATA_DEPTH = 64
@@ -28,7 +28,6 @@ MAX_TAGS = 64
 MAX_TAG_CHARS = 200
 MAX_REFERENCES = 1_000
 _INT64 = 2**63
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # dumps() makes one a call
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -120,12 +119,6 @@ def exact_json(value: Any, name: str) -> str:
         raise InvalidInput(f"{name} cannot be kept: {error}") from None
 
 
-def to_exact_json(value: Any) -> str:
-    """Return any JSON value as text that UTF-8 can hold: escaped where a string in it could not be."""
-    text = to_json(value)
-    return text if is_valid(text) else json.dumps(value, separators=(",", ":"))
-
-
 def _check_leaf(node: str | int, name: str) -> None:
     if isinstance(node, str):
         check_text(node, name)
@@ -154,13 +147,6 @@ def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str
             _check_node(child, name, depth + 1, check_leaf)
     else:
         raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")
-
-
-def to_json(value: Any) -> str:
-    """Return a checked value as the JSON text that is stored."""
-    if value or not isinstance(value, list | dict):
-        return _ENCODER.encode(value)
-    return "[]" if isinstance(value, list) else "{}"
 
 
 def normal_tag(tag: object, name: str = "tags") -> str:
@@ -234,6 +220,4 @@ __all__ = [
     "invalid",
     "normal_tag",
     "normal_tags",
-    "to_exact_json",
-    "to_json",
 ]

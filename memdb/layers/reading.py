@@ -101,10 +101,18 @@ _LISTS = {
 }
 
 
+_NUMBERS = Statement(select(record.c.key, record.c.id).where(here(), record.c.key.in_(select(each("keys").c.value))))
+
+
 def get(tx: Transaction, place: Place, key: str, shape: Callable[..., T], columns: Columns = RECORD) -> T | None:
     """Return the record with a key as `shape` makes it, or None."""
     found = tx.one(columns.by_key, **place.values(key=key, now=tx.now))
     return None if found is None else next(shaped(tx, [found], shape, columns), None)
+
+
+def numbers(tx: Transaction, place: Place, keys: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of those records of a place that there are, by their keys."""
+    return dict(tx.all(_NUMBERS, **place.values(keys=json.dumps(list(keys)))))
 
 
 def listed(

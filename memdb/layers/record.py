@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from memdb.errors import MemdbError, SerializationError
-from memdb.layers.models import to_json
 from memdb.scope import Scope
 from memdb.storage.clock import from_text, to_text
 from memdb.storage.fulltext import Within
 from memdb.storage.segments import segments
 from memdb.storage.transaction import Row
 from memdb.text.check import check_text
+from memdb.text.json_text import to_json
 
 T = TypeVar("T")
 

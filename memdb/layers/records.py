@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import and_, delete, func, select, true
+from sqlalchemy import and_, delete, func, select, true, update
 
 from memdb.errors import AlreadyExists
 from memdb.layers.reading import alive, here
@@ -45,6 +45,8 @@ _PUT_EACH = Statement(_upsert(_insert_each()))
 _ADD_EACH = Statement(_insert_each())
 _EXISTING = Statement(select(record.c.key).where(here(), record.c.key.in_(select(each("keys").c.value))))
 _DELETE = Statement(delete(record).where(here(), record.c.key == param("key"), alive()))
+_DELETE_EACH = Statement(delete(record).where(here(), record.c.key.in_(select(each("keys").c.value))))
+_RENAME = Statement(update(record).where(here(), record.c.key == param("key")).values(key=param("new_key")))
 _EXPIRED = and_(record.c.user_id == param("user_id"), record.c.expires_at <= param("now"))
 _ANY_EXPIRED = Statement(select(record.c.id).where(_EXPIRED).limit(1))
 _PURGE = Statement(
@@ -111,6 +113,16 @@ def append(tx: Transaction, rows: list[dict[str, Any]], own: Statement, own_one:
 def remove(tx: Transaction, place: Place, key: str) -> bool:
     """Delete a record; its tags, references, statistics and index entry go with it. Returns whether it was there."""
     return tx.run(_DELETE, **place.values(key=key, now=tx.now)) > 0
+
+
+def remove_many(tx: Transaction, place: Place, keys: Iterable[str]) -> None:
+    """Delete records, those that are there."""
+    tx.run(_DELETE_EACH, **place.values(keys=json.dumps(list(keys))))
+
+
+def rename(tx: Transaction, place: Place, key: str, new_key: str) -> None:
+    """Give a record another key; what belongs to it stays with it."""
+    tx.run(_RENAME, **place.values(key=key, new_key=new_key))
 
 
 def purge_expired(tx: Transaction, place: Place) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import delete, select
 
-from memdb.layers.reading import here
+from memdb.layers.reading import numbers
 from memdb.layers.record import Place
 from memdb.storage.schema import record, record_reference
 from memdb.storage.statement import Statement, each, insert, json_field, param
 from memdb.storage.transaction import Transaction
 
-_IDS_OF = Statement(select(record.c.key, record.c.id).where(here(), record.c.key.in_(select(each("keys").c.value))))
 _FORGET_REFERENCES = Statement(
     delete(record_reference).where(record_reference.c.source_id.in_(select(each("ids").c.value)))
 )
@@ -60,7 +59,7 @@ def set_references(tx: Transaction, place: Place, targets: Mapping[str, list[str
     named = {key: keys for key, keys in targets.items() if keys or not fresh}
     if not named:
         return
-    ids: dict[str, int] = dict(tx.all(_IDS_OF, **place.values(keys=json.dumps(list(named)))))
+    ids = numbers(tx, place, named)
     if not fresh:
         tx.run(_FORGET_REFERENCES, ids=json.dumps(list(ids.values())))
     rows = [

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 
-from memdb.layers.reading import here
 from memdb.layers.record import Place
 from memdb.storage.schema import record, source
 from memdb.storage.statement import Statement, each, insert, json_field, param
@@ -80,9 +79,6 @@ _FREE = Statement(
         source.c.path.in_(select(each("paths").c.value)),
     )
 )
-_TAKEN = Statement(select(record.c.key, record.c.id).where(here(), record.c.key.in_(select(each("keys").c.value))))
-_RENAME = Statement(update(record).where(here(), record.c.key == param("key")).values(key=param("new_key")))
-_REMOVE = Statement(delete(record).where(here(), record.c.key.in_(select(each("keys").c.value))))
 
 
 def of_folder(tx: Transaction, user_id: str, folder: str) -> dict[str, Source]:
@@ -114,18 +110,3 @@ def put_sources(tx: Transaction, place: Place, folder: str, rows: list[dict[str,
 def free_paths(tx: Transaction, place: Place, folder: str, paths: Iterable[str]) -> None:
     """Forget what files pages came from, before other pages take their paths."""
     tx.run(_FREE, user_id=place.user_id, folder=folder, paths=json.dumps(list(paths)))
-
-
-def taken(tx: Transaction, place: Place, keys: Iterable[str]) -> dict[str, int]:
-    """Return which of these keys have a record already, with its number."""
-    return dict(tx.all(_TAKEN, **place.values(keys=json.dumps(list(keys)))))
-
-
-def rename(tx: Transaction, place: Place, key: str, new_key: str) -> None:
-    """Give a record another key; what belongs to it stays with it."""
-    tx.run(_RENAME, **place.values(key=key, new_key=new_key))
-
-
-def remove_many(tx: Transaction, place: Place, keys: Iterable[str]) -> None:
-    """Delete records."""
-    tx.run(_REMOVE, **place.values(keys=json.dumps(list(keys))))

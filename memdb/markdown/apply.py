@@ -7,8 +7,10 @@ import json
 from memdb.layers import references
 from memdb.layers.knowledge import LAYER, KnowledgePage, KnowledgeStore
 from memdb.layers.layer import Inside
+from memdb.layers.reading import numbers
 from memdb.layers.record import Place
-from memdb.layers.sources import Source, free_paths, of_folder, put_sources, remove_many, rename, taken
+from memdb.layers.records import remove_many, rename
+from memdb.layers.sources import Source, free_paths, of_folder, put_sources
 from memdb.markdown.links import Link
 from memdb.markdown.note import PAGE
 from memdb.markdown.plan import Plan, Seen, make_plan, refuse_taken
@@ -28,7 +30,7 @@ def apply(tx: Transaction, user_id: str, folder: str, seen: Seen) -> SyncReport 
         return None
     plan = make_plan(seen)
     ids = {note.page.id for note in plan.store.values()} - {source.page_id for source in seen.base.values()}
-    refuse_taken(plan, seen.base, taken(tx, place, ids))
+    refuse_taken(plan, seen.base, numbers(tx, place, ids))
     after = _targets(plan, seen.base)
     resolver = Resolver(after)
     _move(tx, place, folder, plan)

@@ -13,6 +13,7 @@ from memdb.errors import AlreadyExists, Busy, InvalidInput, NotAMemdbFile, Stora
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.source import database_path, identify
 from memdb.storage.transaction import Transaction
+from memdb.storage.whole_file import sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def copy_to(connection: sqlite3.Connection, source: Path | None, target: str | o
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         with suppress(FileNotFoundError):
             unfinished.unlink()
@@ -146,12 +147,3 @@ def _backup_target(source: Path | None, target: str | os.PathLike[str]) -> Path:
         if log.exists() and log.stat().st_size:  # an empty one is left by a handle that only looked
             raise AlreadyExists(f"{path} is in use (there is a {log.name}); give the backup another path")
     return path
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError, AttributeError):  # Windows cannot sync a folder
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

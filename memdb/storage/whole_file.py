@@ -9,9 +9,21 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from memdb.errors import MemdbError, StorageError
+from memdb.errors import InvalidInput, MemdbError, StorageError
 
 _BESIDE = ("", "-wal", "-shm", "-journal", "-lock")  # a database and what lies beside it
+
+
+def file_path(value: object, what: str) -> Path:
+    """Return what a caller gave as a file's path.
+
+    Raises:
+        InvalidInput: it is no path, empty, or holds NUL.
+    """
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text or "\x00" in text:
+        raise InvalidInput(f"{what} must be a file path, not {value!r}")
+    return Path(text)
 
 
 def belongs_to_database(path: Path, database: Path | None) -> bool:
@@ -46,7 +58,7 @@ def written_whole(path: Path, like: Path | None) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(unfinished, path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         finally:
             with suppress(OSError):
                 unfinished.unlink()
@@ -63,7 +75,8 @@ def told_of(path: object, verb: str = "write") -> Iterator[None]:
         raise StorageError(f"cannot {verb} {path}: {error.strerror or error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Let a name that was given in a folder survive a power cut."""
     with suppress(OSError, AttributeError):  # Windows cannot sync a folder
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -58,8 +58,9 @@ holds the column's text: "metadata_text": "{\\"n\\": 1e400}".
 from __future__ import annotations
 
 from memdb.storage.transfer.form import VERSION
+from memdb.storage.transfer.merging import Imported
 from memdb.storage.transfer.reading import ExportFile, examined
-from memdb.storage.transfer.storing import Imported, import_user, store_export
+from memdb.storage.transfer.storing import import_user, store_export
 from memdb.storage.transfer.writing import Exported, export_user
 
 __all__ = [

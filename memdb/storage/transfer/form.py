@@ -17,11 +17,11 @@ from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.clock import from_text
 from memdb.storage.schema import message, quarantine, recall, record, record_reference, session, source
 from memdb.text.check import check_id, check_text, is_valid
+from memdb.text.json_text import to_exact_json
 
 VERSION = 1  # of the form; see the package's docstring
 MAX_DEPTH = 100  # of JSON that is embedded as a value: a line with deeper nesting may be beyond a reader
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _INT64 = 2**63
 _REQUIRED = object()
 _INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}
@@ -97,7 +97,7 @@ class Field:
             raise SerializationError(f"the column {self.name} holds no text")
         try:
             value = json.loads(text)
-            exact = as_json(value) == text and _is_shallow(value, text)
+            exact = to_exact_json(value) == text and _is_shallow(value, text)
         except (ValueError, RecursionError):
             exact = False
         if exact:
@@ -138,7 +138,7 @@ class Field:
 
     def _as_column(self, value: Any) -> str:
         try:
-            return as_json(value)
+            return to_exact_json(value)
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"the field {self.name} holds what JSON cannot say ({error})") from error
 
@@ -156,15 +156,9 @@ class Field:
                 from_text(value)
 
 
-def as_json(value: Any) -> str:
-    """Return a JSON value as memdb's layers store it: compact, and escaped where a text in it could not be UTF-8."""
-    text = _ENCODER.encode(value)
-    return text if is_valid(text) else json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
 def as_line(fields: Mapping[str, Any]) -> bytes:
     """Return a line of the file."""
-    return f"{as_json(fields)}\n".encode()
+    return f"{to_exact_json(fields)}\n".encode()
 
 
 def _is_json(text: str) -> bool:

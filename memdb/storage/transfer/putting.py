@@ -10,8 +10,8 @@ from typing import Any
 from memdb.storage.schema import record
 from memdb.storage.segments import segments
 from memdb.storage.transfer import rows
+from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.form import OWN_FIELDS, RECALL, RECORD
-from memdb.storage.transfer.reading import Entry
 from memdb.storage.transfer.rows import Row, Stored
 
 _TWINS = tuple(column.name for column in record.c if column.name.endswith("_seg"))

@@ -7,71 +7,21 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from memdb.errors import InvalidInput, MemdbError, MissingFile, StorageError
 from memdb.storage.lines import Line, json_lines
 from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.transfer.form import (
-    LAYERS,
-    OWN_FIELDS,
-    QUARANTINE,
-    RECALL,
-    RECORD,
-    SESSION,
-    VERSION,
-    check_identity,
-    check_words,
-    understand,
-)
-from memdb.storage.transfer.rows import References, Row
+from memdb.storage.transfer.entry import Entry, entry_of
+from memdb.storage.transfer.form import VERSION
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import is_database
 from memdb.text.check import check_id
 
 PROBLEMS_KEPT = 5
 _COUNTED = ("records", "sessions", "quarantine")  # in the last line
-_AT = {field.name: at for at, field in enumerate(RECORD)}
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line that can be stored.
-
-    Args:
-        number: its place in the file, from 1.
-        size: how many bytes it takes.
-        kind: "record", "session" or "quarantine".
-        columns: those of RECORD, SESSION or QUARANTINE.
-        references: layer and key of what a record points at.
-        recall: the columns of RECALL; None when there are none.
-        own: for each table of the record's layer that has a row of it, its columns.
-        tags: the record's tags.
-        keywords: the record's keywords.
-        consolidated: the key of the session's last consolidated message; None where none is.
-    """
-
-    number: int
-    size: int
-    kind: str
-    columns: Row
-    references: References = field(default_factory=list)
-    recall: Row | None = None
-    own: dict[str, Row] = field(default_factory=dict)
-    tags: list[str] = field(default_factory=list)
-    keywords: list[str] = field(default_factory=list)
-    consolidated: str | None = None
-
-    @property
-    def identity(self) -> Row:
-        """Layer, session and key of a record."""
-        return self.columns[:3]
-
-    def column(self, name: str) -> Any:
-        """Return a column of a record."""
-        return self.columns[_AT[name]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +85,7 @@ class ExportFile:
                 continue
             between += 1
             try:
-                yield _entry(line)
+                yield entry_of(line)
             except MemdbError as error:
                 yield Problem(line.number, str(error), line.size)
         if not ended:
@@ -210,99 +160,3 @@ def _stream(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[BinaryI
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
     with file, _stream(file) as (stream, _):
         yield stream, str(path)
-
-
-# -- a line -----------------------------------------------------------------------------------------------------------
-
-
-def _entry(line: Line) -> Entry:
-    """Return what a line says.
-
-    Raises:
-        InvalidInput, SerializationError: it cannot be stored.
-    """
-    if line.reason:
-        raise InvalidInput(line.reason)
-    if not isinstance(line.value, dict):
-        raise InvalidInput('it is no object such as {"kind": "record", ...}')
-    fields = dict(line.value)
-    kind = fields.pop("kind", None)
-    made = _MAKERS.get(kind) if isinstance(kind, str) else None
-    if made is None:
-        raise InvalidInput(f"its kind is {str(kind)[:40]!r}, which this memdb does not know")
-    entry = made(line, fields)
-    _nothing_left(fields)
-    return entry
-
-
-def _record(line: Line, fields: dict[str, Any]) -> Entry:
-    columns = understand(RECORD, fields)
-    check_identity(*columns[:3])
-    layer = columns[0]
-    if layer not in LAYERS:
-        raise InvalidInput(f"its layer is {layer[:40]!r}, which this memdb does not know")
-    own: dict[str, Row] = {}
-    for table in LAYERS[layer]:
-        name = table.table.name
-        if name in fields:
-            own[name] = _within(OWN_FIELDS[name], fields.pop(name), name)
-        elif table.always:
-            raise InvalidInput(f"a record of layer {layer!r} needs the field {name}")
-    return Entry(
-        line.number,
-        line.size,
-        "record",
-        columns,
-        references=_references(fields.pop("references", [])),
-        recall=_within(RECALL, fields.pop("recall"), "recall") if "recall" in fields else None,
-        own=own,
-        tags=check_words(columns[_AT["tags"]], "tags"),
-        keywords=check_words(columns[_AT["keywords"]], "keywords"),
-    )
-
-
-def _session(line: Line, fields: dict[str, Any]) -> Entry:
-    columns = understand(SESSION, fields)
-    check_id(columns[0], "session_id")
-    consolidated = None
-    if "consolidated" in fields:
-        ((layer, consolidated),) = _references([fields.pop("consolidated")], "consolidated")
-        if layer != "message":
-            raise InvalidInput(f"consolidated must name a message, not a record of layer {layer[:40]!r}")
-    return Entry(line.number, line.size, "session", columns, consolidated=consolidated)
-
-
-def _quarantine(line: Line, fields: dict[str, Any]) -> Entry:
-    return Entry(line.number, line.size, "quarantine", understand(QUARANTINE, fields))
-
-
-_MAKERS = {"record": _record, "session": _session, "quarantine": _quarantine}
-
-
-def _within(columns: Any, value: Any, name: str) -> Row:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"the field {name} must be an object, not {type(value).__name__}")
-    fields = dict(value)
-    try:
-        found = understand(columns, fields)
-        _nothing_left(fields)
-    except InvalidInput as error:
-        raise InvalidInput(f"in {name}, {error}") from None
-    return found
-
-
-def _references(value: Any, name: str = "references") -> References:
-    if not isinstance(value, list):
-        raise InvalidInput(f"the field {name} must be a list, not {type(value).__name__}")
-    found: References = []
-    for target in value:
-        if not isinstance(target, dict) or target.keys() != {"layer", "key"}:
-            raise InvalidInput(f'the field {name} must hold objects such as {{"layer": "page", "key": "auth"}}')
-        check_identity(target["layer"], "", target["key"])
-        found.append((target["layer"], target["key"]))
-    return found
-
-
-def _nothing_left(fields: dict[str, Any]) -> None:
-    if fields:
-        raise InvalidInput(f"the field {next(iter(fields))[:40]!r} is none that this memdb knows")

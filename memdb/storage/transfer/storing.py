@@ -6,55 +6,17 @@ a whole one. SQLite writes what does not fit its cache to the log, so memory doe
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from memdb.errors import AlreadyExists, InvalidInput
 from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
-from memdb.storage.transfer import rows
-from memdb.storage.transfer.form import QUARANTINE, SESSION
-from memdb.storage.transfer.putting import Records, insert_into, without
-from memdb.storage.transfer.reading import Entry, ExportFile, Problem, examined
-from memdb.storage.transfer.rows import PAGE, Row
+from memdb.storage.transfer.merging import Imported, Merge
+from memdb.storage.transfer.reading import ExportFile, examined
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.writer import begin_immediate
 from memdb.text.check import check_id
-
-PAGE_BYTES = 8_000_000  # of lines that are stored with one statement
-NAMED = 5  # conflicts and problems that are named
-
-
-@dataclass(slots=True)
-class Imported:
-    """What an import stored.
-
-    Args:
-        user_id: whose memory it is now.
-        records: how many records were new.
-        layers: how many of them in each layer.
-        replaced: records and sessions that took the place of others.
-        same: records, sessions and rows of the quarantine that were there already.
-        sessions: sessions that were new.
-        quarantine: rows that were added to the quarantine.
-        skipped: lines that were left out, for they are damaged.
-        problems: the first of these, and what is wrong with them.
-    """
-
-    user_id: str
-    records: int = 0
-    layers: dict[str, int] = field(default_factory=dict)
-    replaced: int = 0
-    same: int = 0
-    sessions: int = 0
-    quarantine: int = 0
-    skipped: int = 0
-    problems: list[str] = field(default_factory=list)
 
 
 async def import_user(
@@ -107,7 +69,7 @@ async def store_export(
         begin_immediate(connection, engine.options.busy_timeout)
         connection.text_factory = lenient_text
         try:
-            store = _Store(connection, owner, replace=replace, skip_damaged=skip_damaged)
+            store = Merge(connection, owner, replace=replace, skip_damaged=skip_damaged)
             done = 0
             for entry in export.entries():
                 course.at(done, export.bytes)
@@ -124,184 +86,3 @@ async def store_export(
             connection.text_factory = str
 
     return await course.run(engine.maintain(work))
-
-
-_SET_ASIDE = insert_into("quarantine", ("user_id", *(field.name for field in QUARANTINE)))
-_PUT_SESSION = insert_into(
-    "session", ("user_id", *(field.name for field in SESSION), "consolidated_id"), or_replace=True
-)
-_UP_TO = """
-SELECT id, key FROM record WHERE (user_id, layer, session_id) = (?, 'message', ?) AND key <= ? ORDER BY key DESC LIMIT 1
-"""
-_USAGE_OF_SESSION = tuple(at for at, field in enumerate(SESSION) if field.name == "updated_at")
-
-
-class _Store:
-    """One import, inside its transaction, on the worker's thread.
-
-    Args:
-        connection: inside a write transaction; reads text leniently.
-        user_id: whose memory it becomes.
-        replace: see store_export.
-        skip_damaged: see store_export.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, user_id: str, *, replace: bool, skip_damaged: bool) -> None:
-        self._connection = connection
-        self._user_id = user_id
-        self._table = Records(connection, user_id, exact=replace)
-        self._replace = replace
-        self._skip_damaged = skip_damaged
-        self._report = Imported(user_id)
-        self._page: dict[Row, Entry] = {}
-        self._page_bytes = 0
-        self._aside: Counter[bytes] | None = None
-        self._conflicts: list[str] = []
-        self._conflict_count = 0
-
-    def take(self, entry: Entry | Problem) -> None:
-        """Store a line, now or with those that follow."""
-        if isinstance(entry, Problem):
-            self._problem(entry)
-        elif entry.kind == "record":
-            if entry.identity in self._page:  # the same again: it meets the first one in the file
-                self._flush()
-            self._page[entry.identity] = entry
-            self._page_bytes += entry.size
-            if len(self._page) >= PAGE or self._page_bytes >= PAGE_BYTES:
-                self._flush()
-        else:
-            self._flush()
-            self._guarded([entry], self._session if entry.kind == "session" else self._quarantine)
-
-    def finish(self, name: str) -> Imported:
-        """Store what waits and return what was done.
-
-        Raises:
-            AlreadyExists: something is there already and says something else.
-        """
-        self._flush()
-        if self._conflict_count:
-            others = self._conflict_count - len(self._conflicts)
-            more = f" and {others:,} more" if others else ""
-            raise AlreadyExists(
-                f"{self._conflict_count:,} of what {name} holds is there already with other content:"
-                f" {', '.join(self._conflicts)}{more}; nothing was imported: --replace lets the import win"
-            )
-        return self._report
-
-    def _flush(self) -> None:
-        page, self._page, self._page_bytes = list(self._page.values()), {}, 0
-        if page:
-            self._guarded(page, self._records)
-
-    def _guarded(self, entries: list[Entry], store: Callable[[list[Entry]], None]) -> None:
-        """Store lines; where one of them breaks a rule of its table, find it by storing each alone."""
-        self._connection.execute("SAVEPOINT page")
-        try:
-            store(entries)
-        except (sqlite3.IntegrityError, InvalidInput) as error:
-            self._connection.execute("ROLLBACK TO page")
-            if len(entries) == 1:
-                rule = f"it breaks a rule of its table ({error})" if isinstance(error, sqlite3.Error) else str(error)
-                self._problem(Problem(entries[0].number, rule))
-            else:
-                for entry in entries:
-                    self._guarded([entry], store)
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("RELEASE page")
-
-    def _problem(self, problem: Problem) -> None:
-        if not self._skip_damaged:
-            raise InvalidInput(f"{problem}; nothing was imported: --skip-damaged leaves out what is damaged")
-        self._report.skipped += problem.number > 0
-        if len(self._report.problems) < NAMED:
-            self._report.problems.append(f"{problem}; it was left out" if problem.number else str(problem))
-
-    def _conflict(self, what: str) -> None:
-        self._conflict_count += 1
-        if len(self._conflicts) < NAMED:
-            self._conflicts.append(what)
-
-    # -- records ------------------------------------------------------------------------------------------------------
-
-    def _records(self, entries: list[Entry]) -> None:
-        there = self._table.there(entries)
-        changed, same, conflicts = [], 0, []
-        for entry in entries:
-            old = there.get(entry.identity)
-            if old is None or (not old[1] and self._replace):
-                changed.append(entry)
-            elif old[1]:
-                same += 1
-            else:
-                conflicts.append(f"{entry.identity[0]} {entry.identity[2]!r}")
-        if not conflicts and not self._conflict_count and changed:
-            self._table.put(changed, [there[entry.identity][0] for entry in changed if entry.identity in there])
-        for conflict in conflicts:
-            self._conflict(conflict)
-        # Counted last: a page that fails is stored again line by line.
-        self._report.same += same
-        for entry in changed:
-            if entry.identity in there:
-                self._report.replaced += 1
-            else:
-                self._report.records += 1
-                layer = entry.identity[0]
-                self._report.layers[layer] = self._report.layers.get(layer, 0) + 1
-
-    # -- sessions and the quarantine ----------------------------------------------------------------------------------
-
-    def _session(self, entries: list[Entry]) -> None:
-        (entry,) = entries
-        session_id = entry.columns[0]
-        old = next(rows.sessions(self._connection, self._user_id, session_id), None)
-        new = (entry.columns, entry.consolidated)
-        if old == new or (not self._replace and old is not None and _session_says(old) == _session_says(new)):
-            self._report.same += 1
-            return
-        if old is not None and not self._replace:
-            self._conflict(f"session {session_id!r}")
-            return
-        if not self._conflict_count:
-            consolidated = self._number_of_message(session_id, entry.consolidated)
-            self._connection.execute(_PUT_SESSION, (self._user_id, *entry.columns, consolidated))
-        if old is None:
-            self._report.sessions += 1
-        else:
-            self._report.replaced += 1
-
-    def _number_of_message(self, session_id: str, key: str | None) -> int:
-        if key is None:
-            return 0
-        found = self._connection.execute(_UP_TO, (self._user_id, session_id, key)).fetchone()
-        if found is not None and (found[1] == key or self._skip_damaged):
-            return int(found[0])
-        if self._skip_damaged:
-            return 0
-        raise InvalidInput(
-            f"the session {session_id[:40]!r} is consolidated up to message {key[:40]!r}, which is not there"
-        )
-
-    def _quarantine(self, entries: list[Entry]) -> None:
-        (entry,) = entries
-        if self._aside is None:
-            there = rows.aside(self._connection, self._user_id)
-            self._aside = Counter(_digest(columns) for columns in there)
-        digest = _digest(entry.columns)
-        if self._aside[digest]:  # as often as it is there already, it is passed over
-            self._aside[digest] -= 1
-            self._report.same += 1
-            return
-        if not self._conflict_count:
-            self._connection.execute(_SET_ASIDE, (self._user_id, *entry.columns))
-        self._report.quarantine += 1
-
-
-def _session_says(found: tuple[Row, str | None]) -> tuple[Row, str | None]:
-    return without(found[0], _USAGE_OF_SESSION), found[1]
-
-
-def _digest(columns: Row) -> bytes:
-    return hashlib.sha256(repr(columns).encode("utf-8", "surrogateescape")).digest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from memdb.errors import AlreadyExists, InvalidInput, MissingFile, NotAMemdbFile, StorageError
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.source import LEAST_FILE_BYTES, identify
-from memdb.storage.whole_file import belongs_to_database, told_of
+from memdb.storage.whole_file import belongs_to_database, file_path, told_of
 
 MAX_HEAD_BYTES = 16_384  # of the first line: ids of 1,000 characters, every one escaped
 
@@ -27,15 +27,13 @@ def check_target(target: str | os.PathLike[str], database: Path | None, *, force
         MissingFile: its folder is not there.
         AlreadyExists: a file is there that is no earlier export.
     """
-    text = os.fspath(target)
-    if not isinstance(text, str) or not text or "\x00" in text:
-        raise InvalidInput(f"the export must be a file path, not {target!r}")
-    with told_of(Path(text)):
-        path = Path(text).resolve()
+    text = file_path(target, "the export")
+    with told_of(text):
+        path = text.resolve()
         if belongs_to_database(path, database):
             raise InvalidInput(f"{text} belongs to the database itself; give the export another path")
         if path.is_dir():
-            raise InvalidInput(f"{text} is a folder; name a file in it, such as {Path(text) / 'memory.jsonl'}")
+            raise InvalidInput(f"{text} is a folder; name a file in it, such as {text / 'memory.jsonl'}")
         if not path.parent.is_dir():
             raise MissingFile(f"cannot write {text}: the folder {path.parent} does not exist; make it first")
         if not path.exists():
