@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -85,6 +86,8 @@ async def test_what_changes_before_the_watch_has_begun_is_seen(notes, poll, monk
 
 @both
 async def test_leaving_ends_it_at_once_and_leaves_nothing_behind(notes, poll):
+    # One worker, or how many asyncio starts would hang on how fast the machine is.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     threads, tasks = threading.active_count(), len(asyncio.all_tasks())
     async with watch(notes, poll, interval=3600):
         await asyncio.sleep(0.5)
