@@ -10,6 +10,7 @@ from functools import cache
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from memdb.storage.schema.base import Sql, metadata
+from memdb.storage.schema.eviction import EVICTION_SQL, eviction
 from memdb.storage.schema.items import ITEM_SQL
 from memdb.storage.schema.message import MESSAGE_SQL, message, session
 from memdb.storage.schema.pages import PAGE_SQL
@@ -17,6 +18,7 @@ from memdb.storage.schema.quarantine import QUARANTINE_SQL, quarantine
 from memdb.storage.schema.recall import RECALL_SQL, recall
 from memdb.storage.schema.record import record
 from memdb.storage.schema.reference import record_reference
+from memdb.storage.schema.relation import RELATION_SQL, relation
 from memdb.storage.schema.scope import SCOPE_SQL, scope
 from memdb.storage.schema.search import RANK, SEARCH_SQL, TEXT_COLUMNS, TOKENIZER, WEIGHTS
 from memdb.storage.schema.source import SOURCE_SQL, source
@@ -32,6 +34,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Sql",
+    "eviction",
     "message",
     "metadata",
     "objects",
@@ -40,13 +43,14 @@ __all__ = [
     "record",
     "record_reference",
     "record_tag",
+    "relation",
     "scope",
     "session",
     "source",
 ]
 
-SCHEMA_VERSION = 2  # PRAGMA user_version of a file of this schema
-REVISION = "0002"  # the migration that leads to it
+SCHEMA_VERSION = 3  # PRAGMA user_version of a file of this schema
+REVISION = "0003"  # the migration that leads to it
 
 # Triggers and views, in the order in which they can be made.
 _SUBJECTS = (
@@ -59,6 +63,8 @@ _SUBJECTS = (
     PAGE_SQL,
     MESSAGE_SQL,
     SOURCE_SQL,
+    EVICTION_SQL,
+    RELATION_SQL,
 )
 
 
