@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from pydantic import StrictInt
 
 from memdb.layers import reading, recall, records
-from memdb.layers.arguments import check_bulk, check_key, check_limit, check_score
-from memdb.layers.layer import Layer, Mode, reads, writes
+from memdb.layers.arguments import check_bulk, check_key, check_limit
+from memdb.layers.layer import Layer, Mode, reads, reads_counts, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
 from memdb.layers.recall import RecallStats
 from memdb.layers.record import Place, Record, row
@@ -128,12 +128,19 @@ class MemoryStore(Layer[Mode]):
         """
         return [ScoredMemory(*hit) for hit in reading.search(tx, self._place.within(), query, limit, _item)]
 
-    @writes
-    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
-        """Count that an item was recalled, with the score it had (agcore document, section 4.3)."""
-        recall.record_recall(tx, self._place, check_key(id), check_score(score))
-
     @reads
+    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
+        """Count that an item was recalled, with the score it had (agcore document, section 4.3).
+
+        Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
+
+        Raises:
+            InvalidInput: the score is not a finite number of at least 0.
+            StorageError: the handle is open for reading only.
+        """
+        recall.record_recall(tx, self._place, check_key(id), score)
+
+    @reads_counts
     def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
         """Return how often an item was recalled, or None when it never was or is not there."""
         return recall.recall_stats(tx, self._place, check_key(id))

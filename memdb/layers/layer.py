@@ -81,6 +81,12 @@ class reads(_Act[P, R]):
     _verb = Engine.read
 
 
+class reads_counts(reads[P, R]):
+    """Marks a method that reads recall statistics: it sees every recall that was counted before."""
+
+    _verb = Engine.read_counts
+
+
 class writes(_Act[P, R]):
     """Marks a method that writes: all of it lands, or nothing."""
 

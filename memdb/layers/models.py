@@ -27,6 +27,7 @@ MAX_METADATA_DEPTH = 64
 MAX_TAGS = 64
 MAX_TAG_CHARS = 200
 MAX_REFERENCES = 1_000
+MAX_WEIGHT = 1_000  # of a part of a sum
 _INT64 = 2**63
 
 if TYPE_CHECKING:
@@ -189,6 +190,12 @@ def _instant(value: datetime) -> datetime:
     return value
 
 
+def _factor(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
+        raise InvalidInput(f"a weight must be a number from 0 to {MAX_WEIGHT:,}, not {str(value)[:40]!r}")
+    return float(value)
+
+
 def _words(value: list[str]) -> list[str]:
     if len(value) > MAX_TAGS:
         raise InvalidInput(f"keywords has {len(value):,} entries; at most {MAX_TAGS} are kept")
@@ -203,6 +210,7 @@ Json = Annotated[Any, AfterValidator(_json)]
 Tags = Annotated[list[Title], AfterValidator(normal_tags)]
 References = Annotated[list[Id], AfterValidator(_references)]
 Keywords = Annotated[list[Title], AfterValidator(_words)]
+Weight = Annotated[float, BeforeValidator(_factor)]
 Instant = Annotated[AwareDatetime, AfterValidator(_instant)] | None
 
 __all__ = [
@@ -215,6 +223,7 @@ __all__ = [
     "References",
     "Tags",
     "Title",
+    "Weight",
     "check_json",
     "exact_json",
     "invalid",

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Float, func, literal, select
 
+from memdb.errors import InvalidInput, StorageError
+from memdb.layers.arguments import check_score
+from memdb.layers.models import Model, Weight
 from memdb.layers.reading import here
 from memdb.layers.record import Place
+from memdb.storage import recalls
 from memdb.storage.clock import from_text
+from memdb.storage.recalls import Recalled
 from memdb.storage.schema import recall, record
-from memdb.storage.statement import Statement, insert, param
+from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
+
+SECONDS_A_DAY = 86_400
+
+
+class RecallBasedConfig(Model):
+    """What a memory is worth by its use (agcore document, section 4.3).
+
+    Args:
+        recall_weight: what ln(1 + number of recalls) counts, 0 to 1,000.
+        score_weight: what the mean score counts.
+        recency_weight: what 1 / (1 + days since the last recall) counts.
+    """
+
+    recall_weight: Weight = 0.3
+    score_weight: Weight = 0.5
+    recency_weight: Weight = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +52,42 @@ class RecallStats:
     total_score: float
     last_recall_at: datetime
 
+    def value(self, now: datetime, config: RecallBasedConfig | None = None) -> float:
+        """Return what the record is worth: what a store with a RecallBased policy evicts by, lowest first.
 
-_RECALL = insert(recall).from_select(
-    ["record_id", "recall_count", "total_score", "last_recall_at"],
-    select(record.c.id, func.abs(1), param("score"), param("now")).where(here(), record.c.key == param("key")),
-)
-_RECORD_RECALL = Statement(
-    _RECALL.on_conflict_do_update(
-        index_elements=["record_id"],
-        set_={
-            "recall_count": recall.c.recall_count + 1,
-            "total_score": recall.c.total_score + _RECALL.excluded.total_score,
-            "last_recall_at": _RECALL.excluded.last_recall_at,
-        },
+        recall_weight * ln(1 + recall_count) + score_weight * mean score + recency_weight / (1 + days since last recall)
+
+        Args:
+            now: the present time, with a time zone. A time before the last recall counts as the last recall.
+            config: the weights; the document's by default.
+        """
+        weights = config or RecallBasedConfig()
+        days = max(0.0, (now - self.last_recall_at).total_seconds() / SECONDS_A_DAY)
+        mean = self.total_score / self.recall_count if self.recall_count else 0.0
+        frequency = math.log1p(self.recall_count)
+        return frequency * weights.recall_weight + mean * weights.score_weight + weights.recency_weight / (1 + days)
+
+
+def value() -> ColumnElement[float]:
+    """Return RecallStats.value as SQL over `record` and, joined to its left, `recall`.
+
+    A record that was never recalled counts its days from its creation (decisions). Parameters: recall_weight,
+    score_weight, recency_weight, now. It takes SQLite's ln(), which memdb's connections always have.
+    """
+    count = func.coalesce(recall.c.recall_count, literal(0, Float))
+    mean = func.coalesce(recall.c.total_score / func.nullif(recall.c.recall_count, 0), 0.0)
+    last = func.coalesce(recall.c.last_recall_at, record.c.created_at)
+    days = func.max(0.0, func.julianday(param("now")) - func.julianday(last))
+    frequency: ColumnElement[float] = func.ln(count + 1.0, type_=Float)
+    return (
+        frequency * _number("recall_weight") + mean * _number("score_weight") + _number("recency_weight") / (days + 1.0)
     )
-)
+
+
+def _number(name: str) -> ColumnElement[float]:
+    return func.coalesce(param(name), 0.0, type_=Float)
+
+
 _RECALL_STATS = Statement(
     select(recall.c.recall_count, recall.c.total_score, recall.c.last_recall_at)
     .join(record, record.c.id == recall.c.record_id)
@@ -52,8 +96,24 @@ _RECALL_STATS = Statement(
 
 
 def record_recall(tx: Transaction, place: Place, key: str, score: float) -> None:
-    """Count one recall of a record; nothing happens when it is not there (any more)."""
-    tx.run(_RECORD_RECALL, **place.values(key=key, score=score, now=tx.now))
+    """Count one recall of a record; nothing happens when it is not there (any more).
+
+    Raises:
+        InvalidInput: the score is not a finite number of at least 0.
+        StorageError: the handle is open for reading only.
+    """
+    if not tx.counts:
+        raise StorageError("the file is open for reading only: recalls are not counted; open it without read_only")
+    if check_score(score) < 0:
+        raise InvalidInput(f"score must be at least 0, not {score!r}")
+    record_recalls(tx, place, [(key, float(score))])
+
+
+def record_recalls(tx: Transaction, place: Place, scores: Iterable[tuple[str, float]]) -> None:
+    """Count that records were recalled, with the score that each had; on a read-only handle nothing is counted."""
+    if tx.counts:
+        named = (place.user_id, place.layer, place.session_id)
+        recalls.recalled(tx, [Recalled(*named, key, score, tx.now) for key, score in scores])
 
 
 def recall_stats(tx: Transaction, place: Place, key: str) -> RecallStats | None:

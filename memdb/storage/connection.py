@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -143,10 +144,23 @@ def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: flo
     try:
         for name, value, _ in pragmas:
             connection.execute(f"PRAGMA {name} = {value}")
+        _provide_ln(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _provide_ln(connection: sqlite3.Connection) -> None:
+    """Give the connection ln(), which some builds of SQLite lack."""
+    try:
+        connection.execute("SELECT ln(1)").close()
+    except sqlite3.OperationalError:
+        connection.create_function("ln", 1, _ln, deterministic=True)
+
+
+def _ln(value: object) -> float | None:
+    return math.log(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def lenient_text(raw: bytes) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from memdb.errors import Closed, SchemaTooNew, StorageError
 from memdb.storage import opening
+from memdb.storage.begin import check_version
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, connect, translated
 from memdb.storage.lock import FileLock
@@ -22,7 +23,7 @@ from memdb.storage.quarantine import Damage
 from memdb.storage.readers import Outcome, ReaderPool, read_snapshot
 from memdb.storage.source import file_uri, read_mode
 from memdb.storage.transaction import Transaction
-from memdb.storage.writer import Together, Writer, check_version
+from memdb.storage.writer import Together, Writer
 
 R = TypeVar("R")
 log = logging.getLogger("memdb")
@@ -70,7 +71,12 @@ class Engine:
             raise
         self._read_uri = file_uri(path, read_mode(path) if options.read_only and path else "rw")
         connector_of_readers = partial(opening.open_reader, self._read_uri, options)
-        self._readers = ReaderPool(partial(WorkerConnection.start, connector_of_readers), options.readers, self.clock)
+        self._readers = ReaderPool(
+            partial(WorkerConnection.start, connector_of_readers),
+            options.readers,
+            self.clock,
+            counts=not options.read_only,
+        )
 
     # -- the two verbs ------------------------------------------------------------------------------------------------
 
@@ -94,15 +100,28 @@ class Engine:
         """Run `unit(tx, *args, **kwargs)` in one snapshot and return its value.
 
         Rows that cannot be read are set aside in the quarantine before the call returns; the unit's value leaves them
-        out.
+        out. What it counts as recalled is written later (see memdb.storage.recalls).
         """
         self._check_usable()
         bound = (lambda tx: unit(tx, *args, **kwargs)) if args or kwargs else unit
         with translated():
-            value, damaged = await self._read(bound)
+            value, damaged, recalled = await self._read(bound)
+        if recalled and self._writer is not None:
+            self._writer.count(recalled)
         if damaged:
             await self._set_aside(damaged)
         return value  # type: ignore[no-any-return]
+
+    async def read_counts(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """Run a read unit that sees every recall that was counted before."""
+        self._check_usable()
+        await self._flush()
+        return await self.read(unit, *args, **kwargs)
+
+    async def _flush(self) -> None:
+        if self._writer is not None:
+            with suppress(StorageError):  # busy or full: the counts wait on, what is in the file can be read
+                await self._writer.flush()
 
     async def _read(self, unit: Callable[[Transaction], Any]) -> Outcome:
         if self.path is not None:
@@ -143,6 +162,7 @@ class Engine:
         An in-memory database has only the one connection, which is used then.
         """
         self._check_usable()
+        await self._flush()
         if self.path is None:
             return await self.maintain(work)
         with translated():
@@ -180,6 +200,7 @@ class Engine:
             worker.stop()
 
     async def _close(self) -> None:
+        await self._flush()
         if self._writer is not None:
             await self._writer.drained()
         if self._readers is not None:

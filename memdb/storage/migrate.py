@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdb.errors import StorageError
+from memdb.storage.begin import begin_immediate
 from memdb.storage.connection import connect, translated
 from memdb.storage.schema import REVISION, SCHEMA_VERSION, SETTINGS, objects
 from memdb.storage.source import APPLICATION_ID, file_uri, identify
-from memdb.storage.writer import begin_immediate
 
 if TYPE_CHECKING:
     from memdb.storage.clock import Clock

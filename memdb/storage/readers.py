@@ -6,16 +6,30 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from memdb.errors import Closed
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, is_undecodable
 from memdb.storage.quarantine import Damage
+from memdb.storage.recalls import Recalled
 from memdb.storage.transaction import Transaction, lenient, run_unit
 
 Unit = Callable[[Transaction], Any]
-Outcome = tuple[Any, dict[int, Damage]]
+
+
+class Outcome(NamedTuple):
+    """What a read unit leaves behind.
+
+    Args:
+        value: what it returned.
+        damaged: the rows it could not read, by record id.
+        recalled: the records that it counts as recalled.
+    """
+
+    value: Any
+    damaged: dict[int, Damage]
+    recalled: list[Recalled]
 
 
 class ReaderPool:
@@ -25,25 +39,29 @@ class ReaderPool:
         connect: opens a reading connection.
         size: how many at most.
         clock: the handle's clock.
+        counts: whether recalls are counted.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[WorkerConnection]], size: int, clock: Clock) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[WorkerConnection]], size: int, clock: Clock, *, counts: bool
+    ) -> None:
         self._connect = connect
         self._room = size
         self._clock = clock
+        self._counts = counts
         self._idle: deque[WorkerConnection] = deque()
         self._queue: deque[asyncio.Future[None]] = deque()
         self._all: list[WorkerConnection] = []
         self._closed = False
 
     async def run(self, unit: Unit) -> Outcome:
-        """Run a unit and return its value and the damaged rows it met, by record id.
+        """Run a unit and return what it leaves behind.
 
         A cancelled caller interrupts its statement; the connection goes back to the pool once the thread is done.
         """
         connection = await self._acquire()
         try:
-            outcome = await connection.post(lambda raw: read_snapshot(raw, unit, self._clock))
+            outcome = await connection.post(lambda raw: read_snapshot(raw, unit, self._clock, counts=self._counts))
         except asyncio.CancelledError:
             connection.cancel_statement()
             connection.post(lambda raw: None).add_done_callback(lambda _: self._release(connection))
@@ -107,7 +125,9 @@ class ReaderPool:
         return connections
 
 
-def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, alone: bool = False) -> Outcome:
+def read_snapshot(
+    connection: sqlite3.Connection, unit: Unit, clock: Clock, *, alone: bool = False, counts: bool = True
+) -> Outcome:
     """Run a read unit inside one transaction.
 
     Args:
@@ -115,20 +135,21 @@ def read_snapshot(connection: sqlite3.Connection, unit: Unit, clock: Clock, *, a
             read-only for the while.
         unit: what to run.
         clock: the handle's clock.
+        counts: whether recalls are counted.
     """
     if alone:
         connection.execute("PRAGMA query_only = ON")
     connection.execute("BEGIN")
     try:
-        tx = Transaction(connection, clock, writing=False, keeps=not alone)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts)
         try:
-            return run_unit(unit, tx), tx.damaged
+            return Outcome(run_unit(unit, tx), tx.damaged, tx.recalled)
         except sqlite3.OperationalError as error:
             if not is_undecodable(error):
                 raise
-        tx = Transaction(connection, clock, writing=False, keeps=not alone)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts)
         with lenient(connection, tx):
-            return run_unit(unit, tx), tx.damaged
+            return Outcome(run_unit(unit, tx), tx.damaged, tx.recalled)
     finally:
         connection.rollback()
         if alone:

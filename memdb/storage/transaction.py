@@ -19,6 +19,7 @@ from memdb.storage.statement import Statement
 if TYPE_CHECKING:
     from memdb.storage.clock import Clock
     from memdb.storage.quarantine import Damage
+    from memdb.storage.recalls import Recalled
 
 Row = tuple[Any, ...]
 Params = Mapping[str, Any] | Sequence[Any]
@@ -70,14 +71,19 @@ class Transaction:
         clock: the handle's clock.
         writing: whether this transaction may write.
         keeps: whether things may be kept on the connection until the file is written to; not on one that writes itself.
+        counts: whether recalls are counted; not on a handle that only reads.
     """
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, keeps: bool = False) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, keeps: bool = False, counts: bool = True
+    ) -> None:
         self._connection: sqlite3.Connection | None = connection
         self.writing = writing
         self._keeps = keeps
         self._clock = clock
+        self.counts = counts
         self.damaged: dict[int, Damage] = {}  # by record id: these rows go to the quarantine
+        self.recalled: list[Recalled] = []  # counted when this read is over
         self.lenient = False  # text that is no UTF-8 comes with surrogates instead of failing the statement
 
     @cached_property

@@ -7,26 +7,28 @@ A durable write costs one fsync whatever it holds (210 to 3500 us here), so all 
 from __future__ import annotations
 
 import asyncio
-import random
+import logging
 import sqlite3
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from memdb.errors import Busy, MemdbError, SchemaTooNew, StorageError
+from memdb.errors import MemdbError, StorageError
+from memdb.storage.begin import begin_immediate, check_version
 from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, is_undecodable, translate
 from memdb.storage.lock import FileLock
 from memdb.storage.quarantine import Damage, set_aside
-from memdb.storage.schema import SCHEMA_VERSION
+from memdb.storage.recalls import FLUSH_DELAY_S, MAX_BUFFERED, RecallBuffer, Recalled, store
 from memdb.storage.transaction import Transaction, lenient, run_unit
 
 Unit = Callable[..., Any]
 Together = Callable[[Transaction, Sequence[tuple[Any, ...]]], Sequence[Any]]
+log = logging.getLogger("memdb")
 
 MAX_BATCH = 512  # units a transaction: beyond it the fsync's share is below 1 us and others wait longer for the lock
 CAREFUL_BATCHES = 16  # after a failure, how many batches guard every unit with a savepoint from the start
@@ -69,6 +71,8 @@ class Writer:
         self._careful = 0
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
+        self._recalls = RecallBuffer()
+        self._flush_timer: asyncio.TimerHandle | None = None
 
     def submit(self, unit: Unit, *args: Any, together: Together | None = None) -> asyncio.Future[Any]:
         """Queue `unit(tx, *args)` and return the future of its value, which resolves once it is on disk.
@@ -86,6 +90,18 @@ class Writer:
             loop.call_soon(self._dispatch)
         return job.future
 
+    def count(self, recalls: Iterable[Recalled]) -> None:
+        """Count recalls: the next batch carries them, which is made after a while if nobody writes."""
+        self._recalls.add(recalls)
+        self._flush_later()
+        if len(self._recalls) >= MAX_BUFFERED and not self._busy:
+            self._flush_due()
+
+    async def flush(self) -> None:
+        """Wait until every recall that was counted before is on disk, or could not be stored."""
+        if self._recalls:
+            await self.submit(_nothing)
+
     async def drained(self) -> None:
         """Wait until nothing is queued or under way."""
         await self._idle.wait()
@@ -98,6 +114,8 @@ class Writer:
             self._busy = False
             self._idle.set()
             return
+        if self._recalls:
+            batch.insert(0, self._recall_job())
         landed = self.connection.post(lambda connection: self._commit(connection, batch))
         landed.add_done_callback(lambda future: self._deliver(batch, future))
 
@@ -113,6 +131,30 @@ class Writer:
                 job.future.set_exception(translate(error))
         # The callers just woken submit again in this turn of the loop; the next batch takes them along.
         asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _recall_job(self) -> Job:
+        rows = self._recalls.take()
+        job = Job(store, (rows,), asyncio.get_running_loop().create_future())
+        job.future.add_done_callback(partial(self._recalls_landed, rows))
+        return job
+
+    def _recalls_landed(self, rows: list[dict[str, Any]], landed: asyncio.Future[Any]) -> None:
+        if landed.cancelled() or (error := landed.exception()) is None:
+            return
+        log.warning("the recalls of %d records could not be stored yet: %s", len(rows), error)
+        self._recalls.put_back(rows)
+        self._flush_later()
+
+    def _flush_later(self) -> None:
+        if self._flush_timer is None:
+            self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_DELAY_S, self._flush_due)
+
+    def _flush_due(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if self._recalls:
+            self.submit(_nothing).add_done_callback(asyncio.Future.exception)  # its failure is that of the recalls
 
     # -- on the worker's thread ---------------------------------------------------------------------------------------
 
@@ -235,36 +277,5 @@ class Writer:
             raise
 
 
-def check_version(connection: sqlite3.Connection) -> None:
-    """Refuse to write into a file that a newer memdb has migrated since it was opened.
-
-    Raises:
-        SchemaTooNew: its user_version is not the one that this code knows.
-    """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"the file was migrated to schema {version} while this process, which knows {SCHEMA_VERSION}, had it open;"
-            " nothing was written: restart it with the newer memdb"
-        )
-
-
-def begin_immediate(connection: sqlite3.Connection, timeout: float) -> None:
-    """BEGIN IMMEDIATE, again with jitter until the timeout: some forms of busy (recovery, snapshot) answer at once.
-
-    Args:
-        timeout: seconds. SQLite's own busy timeout already waits for a lock held by another connection.
-
-    Raises:
-        Busy: the write lock was not to be had.
-    """
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError as error:
-            failure = translate(error)
-            if not isinstance(failure, Busy) or time.monotonic() >= deadline:
-                raise failure from error
-        time.sleep(random.uniform(0.001, 0.02))
+def _nothing(tx: Transaction) -> None:
+    """A unit that only makes a batch."""

@@ -10,12 +10,12 @@ import os
 import sqlite3
 from typing import BinaryIO
 
+from memdb.storage.begin import begin_immediate
 from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
 from memdb.storage.transfer.merging import Imported, Merge
 from memdb.storage.transfer.reading import ExportFile, examined
 from memdb.storage.transfer.running import Course, Progress
-from memdb.storage.writer import begin_immediate
 from memdb.text.check import check_id
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from memdb.errors import NotFound, SerializationError
+from memdb.storage.begin import check_version
 from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
 from memdb.storage.lines import MAX_LINE_BYTES
@@ -21,7 +22,6 @@ from memdb.storage.transfer.rows import PAGE, Row, Stored
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import check_target
 from memdb.storage.whole_file import written_whole
-from memdb.storage.writer import check_version
 from memdb.text.check import MAX_ID_CHARS, check_id
 
 PROBLEMS_KEPT = 5

@@ -1,0 +1,106 @@
+"""Recall statistics are writes caused by reads: counted in memory, carried to the file by the next batch of writes.
+
+A retrieval never waits for them. They reach the file with the next write of the handle, after FLUSH_DELAY_S at the
+latest, before they are read, and on close; a crash may lose what was counted since, never a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+
+from memdb.storage.schema import recall, record
+from memdb.storage.statement import Statement, insert, param
+from memdb.storage.transaction import Transaction
+
+FLUSH_DELAY_S = 1.0  # how long a count waits at most for a write to carry it
+MAX_BUFFERED = 10_000  # records whose counts wait; with more they are written at once
+
+
+class Recalled(NamedTuple):
+    """A record that was recalled.
+
+    Args:
+        user_id, layer, session_id, key: its identity.
+        score: the score that it had.
+        at: when, in the stored text form.
+    """
+
+    user_id: str
+    layer: str
+    session_id: str
+    key: str
+    score: float
+    at: str
+
+
+# From `record`, so that what was deleted meanwhile gets no statistics.
+_COUNT = insert(recall).from_select(
+    ["record_id", "recall_count", "total_score", "last_recall_at"],
+    select(record.c.id, func.abs(param("times")), param("score"), param("at")).where(
+        *(record.c[name] == param(name) for name in ("user_id", "layer", "session_id", "key"))
+    ),
+)
+_STORE = Statement(
+    _COUNT.on_conflict_do_update(
+        index_elements=["record_id"],
+        set_={
+            "recall_count": recall.c.recall_count + _COUNT.excluded.recall_count,
+            "total_score": recall.c.total_score + _COUNT.excluded.total_score,
+            "last_recall_at": func.max(
+                func.coalesce(recall.c.last_recall_at, _COUNT.excluded.last_recall_at), _COUNT.excluded.last_recall_at
+            ),
+        },
+    )
+)
+
+
+class RecallBuffer:
+    """Counts that are not in the file yet, a row a record."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, recalls: Iterable[Recalled]) -> None:
+        """Count recalls."""
+        self.put_back({**recalled._asdict(), "times": 1} for recalled in recalls)
+
+    def take(self) -> list[dict[str, Any]]:
+        """Return the rows that `store` takes and forget them."""
+        rows, self._rows = list(self._rows.values()), {}
+        return rows
+
+    def put_back(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Count again what could not be stored."""
+        for row in rows:
+            identity = (row["user_id"], row["layer"], row["session_id"], row["key"])
+            known = self._rows.get(identity)
+            if known is None:
+                self._rows[identity] = dict(row)
+                continue
+            known["times"] += row["times"]
+            known["score"] += row["score"]
+            known["at"] = max(known["at"], row["at"])
+
+
+def store(tx: Transaction, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add counts to the file: a unit. Nothing happens for a record that is not there (any more).
+
+    Args:
+        rows: the fields of Recalled, with `times` for how often and `score` and `at` for their sum and the last time.
+    """
+    for row in rows:
+        tx.put(_STORE, row)
+
+
+def recalled(tx: Transaction, recalls: Iterable[Recalled]) -> None:
+    """Count recalls: in a write transaction at once, in a read transaction when it is over (see Engine.read)."""
+    if tx.writing:
+        store(tx, ({**one._asdict(), "times": 1} for one in recalls))
+    else:
+        tx.recalled.extend(recalls)
