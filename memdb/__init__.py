@@ -34,11 +34,13 @@ if TYPE_CHECKING:
         StorageError,
     )
     from memdb.layers.conversation import ConversationMemory
+    from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
     from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
     from memdb.layers.jsonl import ImportReport
     from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
     from memdb.layers.message import Message, ScoredMessage
-    from memdb.layers.recall import RecallStats
+    from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
+    from memdb.layers.recall import RecallBasedConfig, RecallStats
     from memdb.markdown.export import export_folder
     from memdb.markdown.report import ExportReport, Skipped, SyncReport
     from memdb.markdown.sync import sync_folder
@@ -54,14 +56,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "AlreadyExists": "memdb.errors",
     "Busy": "memdb.errors",
+    "Capacity": "memdb.layers.policies",
     "CheckReport": "memdb.storage.inspect",
     "Closed": "memdb.errors",
     "ConversationMemory": "memdb.layers.conversation",
     "Corrupt": "memdb.errors",
     "Database": "memdb.database",
+    "EvictionConfig": "memdb.layers.policies",
     "ExportReport": "memdb.markdown.report",
     "FolderWatch": "memdb.markdown.watch",
+    "GraphEntity": "memdb.layers.entity",
     "GraphError": "memdb.errors",
+    "GraphRelation": "memdb.layers.entity",
+    "Hybrid": "memdb.layers.policies",
     "ImportReport": "memdb.layers.jsonl",
     "InvalidInput": "memdb.errors",
     "KnowledgePage": "memdb.layers.knowledge",
@@ -75,13 +82,17 @@ _HOMES = {
     "Message": "memdb.layers.message",
     "MissingExtra": "memdb.errors",
     "MissingFile": "memdb.errors",
+    "NoEviction": "memdb.layers.policies",
     "NotAMemdbFile": "memdb.errors",
     "NotFound": "memdb.errors",
     "PageIndexEntry": "memdb.layers.knowledge",
+    "RecallBased": "memdb.layers.policies",
+    "RecallBasedConfig": "memdb.layers.recall",
     "RecallStats": "memdb.layers.recall",
     "RetrievalError": "memdb.errors",
     "SchemaTooNew": "memdb.errors",
     "Scope": "memdb.scope",
+    "ScoredEntity": "memdb.layers.entity",
     "ScoredMemory": "memdb.layers.items",
     "ScoredMessage": "memdb.layers.message",
     "ScoredPage": "memdb.layers.knowledge",
@@ -91,7 +102,9 @@ _HOMES = {
     "Stats": "memdb.storage.upkeep",
     "StorageError": "memdb.errors",
     "SyncReport": "memdb.markdown.report",
+    "TagConstraints": "memdb.layers.entity",
     "TokenCounter": "memdb.text.tokens",
+    "Ttl": "memdb.layers.policies",
     "export_folder": "memdb.markdown.export",
     "open": "memdb.database",
     "sync_folder": "memdb.markdown.sync",
@@ -101,14 +114,19 @@ _HOMES = {
 __all__ = [
     "AlreadyExists",
     "Busy",
+    "Capacity",
     "CheckReport",
     "Closed",
     "ConversationMemory",
     "Corrupt",
     "Database",
+    "EvictionConfig",
     "ExportReport",
     "FolderWatch",
+    "GraphEntity",
     "GraphError",
+    "GraphRelation",
+    "Hybrid",
     "ImportReport",
     "InvalidInput",
     "KnowledgePage",
@@ -122,13 +140,17 @@ __all__ = [
     "Message",
     "MissingExtra",
     "MissingFile",
+    "NoEviction",
     "NotAMemdbFile",
     "NotFound",
     "PageIndexEntry",
+    "RecallBased",
+    "RecallBasedConfig",
     "RecallStats",
     "RetrievalError",
     "SchemaTooNew",
     "Scope",
+    "ScoredEntity",
     "ScoredMemory",
     "ScoredMessage",
     "ScoredPage",
@@ -138,7 +160,9 @@ __all__ = [
     "Stats",
     "StorageError",
     "SyncReport",
+    "TagConstraints",
     "TokenCounter",
+    "Ttl",
     "export_folder",
     "open",
     "sync_folder",

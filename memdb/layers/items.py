@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import StrictInt
 
-from memdb.layers import reading, recall, records
+from memdb.layers import eviction, reading, records
 from memdb.layers.arguments import check_bulk, check_key, check_limit
-from memdb.layers.layer import Layer, Mode, reads, reads_counts, writes
+from memdb.layers.evicting import EvictingLayer
+from memdb.layers.layer import Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
-from memdb.layers.recall import RecallStats
+from memdb.layers.policies import NEVER
 from memdb.layers.record import Place, Record, row
 from memdb.storage.transaction import Transaction
 
@@ -62,7 +64,7 @@ class ScoredMemory(NamedTuple):
     score: float
 
 
-class MemoryStore(Layer[Mode]):
+class MemoryStore(EvictingLayer[Mode]):
     """Items of one user: save, get, delete, list, search (agcore document, section 3.3)."""
 
     @property
@@ -78,6 +80,7 @@ class MemoryStore(Layer[Mode]):
         """
         records.purge_expired(tx, self._place)
         records.put(tx, self._row(tx, item))
+        self._evict(tx)
 
     @save.together
     @staticmethod
@@ -85,6 +88,9 @@ class MemoryStore(Layer[Mode]):
         for place in {store._place for store, _ in calls}:
             records.purge_expired(tx, place)
         records.put_many(tx, [store._row(tx, item) for store, item in calls])
+        evicting = (store for store, _ in calls if store._eviction is not NEVER)
+        for (place, config), written in Counter((store._place, store._eviction) for store in evicting).items():
+            eviction.evict(tx, place, config, written)
         return [None] * len(calls)
 
     @writes
@@ -103,6 +109,7 @@ class MemoryStore(Layer[Mode]):
         rows = [self._row(tx, item) for item in check_bulk(items, "items")]
         records.purge_expired(tx, self._place)
         records.put_many(tx, rows)
+        self._evict(tx, len(rows))
         return len(rows)
 
     @reads
@@ -127,23 +134,6 @@ class MemoryStore(Layer[Mode]):
             Best first, ties in the order of their first saving; empty when nothing matches.
         """
         return [ScoredMemory(*hit) for hit in reading.search(tx, self._place.within(), query, limit, _item)]
-
-    @reads
-    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
-        """Count that an item was recalled, with the score it had (agcore document, section 4.3).
-
-        Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
-
-        Raises:
-            InvalidInput: the score is not a finite number of at least 0.
-            StorageError: the handle is open for reading only.
-        """
-        recall.record_recall(tx, self._place, check_key(id), score)
-
-    @reads_counts
-    def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
-        """Return how often an item was recalled, or None when it never was or is not there."""
-        return recall.recall_stats(tx, self._place, check_key(id))
 
     @reads
     def list(self, tx: Transaction, filter: MemoryFilter | None = None) -> list[MemoryItem]:

@@ -1,0 +1,59 @@
+"""What the layers of lasting memory share: which records proved useful, and what goes when there are too many."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Self
+
+from memdb.layers import eviction, recall
+from memdb.layers.arguments import check_key
+from memdb.layers.layer import Layer, Mode, reads, reads_counts
+from memdb.layers.policies import NEVER, EvictionConfig
+from memdb.layers.recall import RecallStats
+from memdb.layers.record import Place
+from memdb.storage.transaction import Transaction
+
+
+class EvictingLayer(Layer[Mode]):
+    """A layer whose records are recalled, and whose store may have bounds (agcore document, section 4)."""
+
+    _eviction = NEVER
+
+    @property
+    def _place(self) -> Place:
+        raise NotImplementedError
+
+    def with_eviction(self, config: EvictionConfig) -> Self:
+        """Return the same store with an eviction policy: its writes keep it within bounds.
+
+        What is stored is one and the same; a store without a policy, or another handle's, evicts nothing.
+
+        Args:
+            config: the policy and how often it is checked (agcore document, section 4.2).
+
+        Raises:
+            InvalidInput: the configuration is not what it must be.
+        """
+        store = copy(self)
+        store._eviction = EvictionConfig.model_validate(config)
+        return store
+
+    @reads
+    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
+        """Count that a record was recalled, with the score it had (agcore document, section 4.3).
+
+        Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
+
+        Raises:
+            InvalidInput: the score is not a finite number of at least 0.
+            StorageError: the handle is open for reading only.
+        """
+        recall.record_recall(tx, self._place, check_key(id), score)
+
+    @reads_counts
+    def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
+        """Return how often a record was recalled, or None when it never was or is not there."""
+        return recall.recall_stats(tx, self._place, check_key(id))
+
+    def _evict(self, tx: Transaction, written: int = 1) -> None:
+        eviction.evict(tx, self._place, self._eviction, written)

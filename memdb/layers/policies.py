@@ -1,0 +1,125 @@
+"""The eviction policies of the agcore document (its section 4), as a user writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, model_validator
+
+from memdb.errors import InvalidInput
+from memdb.layers.models import Model
+from memdb.layers.recall import RecallBasedConfig
+
+MAX_TTL_SECS = 100 * 366 * 86_400
+MAX_ITEMS = 1_000_000_000
+MAX_CHECK_INTERVAL = 1_000_000
+
+
+def _whole(name: str, most: int) -> BeforeValidator:
+    def check(value: object) -> object:
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
+            return value
+        raise InvalidInput(f"{name} must be a whole number from 1 to {most:,}, not {str(value)[:40]!r}")
+
+    return BeforeValidator(check)
+
+
+TtlSecs = Annotated[int, _whole("ttl_secs", MAX_TTL_SECS)]
+MaxItems = Annotated[int, _whole("max_items", MAX_ITEMS)]
+CheckInterval = Annotated[int, _whole("check_interval", MAX_CHECK_INTERVAL)]
+
+
+class _Policy(Model):
+    model_config = ConfigDict(frozen=True)
+
+
+class NoEviction(_Policy):
+    """Nothing is thrown away."""
+
+
+class Ttl(_Policy):
+    """What is older than a time to live goes.
+
+    Args:
+        ttl_secs: seconds from its created_at.
+    """
+
+    ttl_secs: TtlSecs
+
+
+class Capacity(_Policy):
+    """The oldest go when there are too many: by created_at, ties in the order of their first saving.
+
+    Args:
+        max_items: how many stay, at least 1.
+    """
+
+    max_items: MaxItems
+
+
+class RecallBased(RecallBasedConfig):
+    """Those of the lowest value go when there are too many; see RecallStats.value, ties as for Capacity.
+
+    What was never recalled counts its days from its created_at. With the default weights it is worth less than
+    anything that was recalled: a new item does not stay in a store that is full of recalled ones.
+
+    Args:
+        max_items: how many stay, at least 1.
+        recall_weight, score_weight, recency_weight: see RecallBasedConfig.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    max_items: MaxItems
+
+
+class Hybrid(_Policy):
+    """First Ttl, then Capacity or, where `recall` is given, RecallBased; what is None is not done.
+
+    Args:
+        ttl_secs: see Ttl.
+        max_items: see Capacity.
+        recall: the weights of the value by which the surplus goes; a RecallBased also says how many stay.
+    """
+
+    ttl_secs: TtlSecs | None = None
+    max_items: MaxItems | None = None
+    recall: RecallBased | RecallBasedConfig | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Hybrid:
+        if self.recall is not None and self.most is None:
+            raise InvalidInput("recall evicts what is beyond max_items; give max_items, too")
+        return self
+
+    @property
+    def most(self) -> int | None:
+        """How many stay at most, if there is a bound."""
+        if self.max_items is None and isinstance(self.recall, RecallBased):
+            return self.recall.max_items
+        return self.max_items
+
+
+EvictionPolicy = NoEviction | Ttl | Capacity | RecallBased | Hybrid
+
+
+def _policy(value: object) -> object:
+    return NoEviction() if value is None else value
+
+
+class EvictionConfig(Model):
+    """When a store throws away what (agcore document, section 4.2).
+
+    Args:
+        policy: one of NoEviction, Ttl, Capacity, RecallBased, Hybrid; None for NoEviction.
+        check_interval: the check is made after every so many items written, by whichever handle. Between two checks a
+            store may hold up to check_interval - 1 items more than its policy lets stay.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    policy: Annotated[EvictionPolicy, BeforeValidator(_policy)] = NoEviction()
+    check_interval: CheckInterval = 1
+
+
+NEVER = EvictionConfig()
