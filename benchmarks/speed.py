@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
-from benchmarks import conversation, reads, search, start, writes
+from benchmarks import conversation, eviction, reads, search, start, writes
 from benchmarks.figures import Comparison
 from benchmarks.settings import Settings
 
@@ -17,6 +17,7 @@ SUBJECTS: dict[str, Subject] = {
     "reads": reads.run,
     "search": search.run,
     "conversation": conversation.run,
+    "eviction": eviction.run,
     "start": start.run,
 }
 

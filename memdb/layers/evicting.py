@@ -55,5 +55,12 @@ class EvictingLayer(Layer[Mode]):
         """Return how often a record was recalled, or None when it never was or is not there."""
         return recall.recall_stats(tx, self._place, check_key(id))
 
+    @property
+    def _bounds(self) -> tuple[Place, EvictionConfig] | None:
+        """What a write of this store is kept within; None when it evicts nothing."""
+        return None if self._eviction is NEVER else (self._place, self._eviction)
+
     def _evict(self, tx: Transaction, written: int = 1) -> None:
-        eviction.evict(tx, self._place, self._eviction, written)
+        """Keep the store within its bounds after so many records were written."""
+        if self._eviction is not NEVER:
+            eviction.evict(tx, self._place, self._eviction, written)

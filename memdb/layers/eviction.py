@@ -97,8 +97,9 @@ def _due(tx: Transaction, place: Place, interval: int, written: int) -> bool:
 
 _TIME = (record.c.created_at, record.c.id)
 _RECORDS = Statement(select(scope.c.records).where(*(scope.c[name] == param(name) for name in _IDENTITY)))
-_ANY_OLD = Statement(select(record.c.id).where(here(), record.c.created_at <= param("cutoff")).limit(1))
-_OLD = Statement(delete(record).where(here(), record.c.created_at <= param("cutoff")))
+_OLD = and_(here(), record.c.created_at <= param("cutoff"))
+_ANY_OLD = Statement(select(record.c.id).where(_OLD).limit(1))
+_DELETE_OLD = Statement(delete(record).where(_OLD))
 _OLDEST = Statement(
     delete(record).where(record.c.id.in_(select(record.c.id).where(here()).order_by(*_TIME).limit(param("surplus"))))
 )
@@ -111,7 +112,7 @@ def _evict_old(tx: Transaction, place: Place, policy: Ttl) -> None:
         return
     # Asked first: a DELETE with triggers opens a statement journal even when it finds nothing.
     if tx.one(_ANY_OLD, **place.values(cutoff=cutoff)) is not None:
-        tx.run(_OLD, **place.values(cutoff=cutoff))
+        tx.run(_DELETE_OLD, **place.values(cutoff=cutoff))
 
 
 def _evict_oldest(tx: Transaction, place: Place, policy: Capacity) -> None:
@@ -168,7 +169,7 @@ _SET_PASSED = Statement(
     )
 )
 _LAST = Statement(
-    select(record.c.created_at, record.c.id).where(here()).order_by(*(column.desc() for column in _TIME)).limit(1)
+    select(record.c.id, record.c.created_at).where(here()).order_by(*(column.desc() for column in _TIME)).limit(1)
 )
 
 
@@ -184,9 +185,9 @@ def _evict_never_recalled(tx: Transaction, place: Place, surplus: int) -> int:
         found += tx.all(_LATER, **values | {"surplus": surplus - len(found)})
     if found:
         tx.run(_DELETE, ids=json.dumps([record_id for record_id, _ in found]))
-    last = (found[-1][1], found[-1][0]) if len(found) == surplus else tx.one(_LAST, **place.values())
+    last = found[-1] if len(found) == surplus else tx.one(_LAST, **place.values())
     if last is not None:
-        tx.run(_SET_PASSED, **place.values(passed_at=last[0], passed_id=last[1]))
+        tx.run(_SET_PASSED, **place.values(passed_at=last[1], passed_id=last[0]))
     return len(found)
 
 

@@ -13,7 +13,6 @@ from memdb.layers.arguments import check_bulk, check_key, check_limit
 from memdb.layers.evicting import EvictingLayer
 from memdb.layers.layer import Mode, reads, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
-from memdb.layers.policies import NEVER
 from memdb.layers.record import Place, Record, row
 from memdb.storage.transaction import Transaction
 
@@ -88,8 +87,8 @@ class MemoryStore(EvictingLayer[Mode]):
         for place in {store._place for store, _ in calls}:
             records.purge_expired(tx, place)
         records.put_many(tx, [store._row(tx, item) for store, item in calls])
-        evicting = (store for store, _ in calls if store._eviction is not NEVER)
-        for (place, config), written in Counter((store._place, store._eviction) for store in evicting).items():
+        bounds = Counter(store._bounds for store, _ in calls if store._bounds)
+        for (place, config), written in bounds.items():
             eviction.evict(tx, place, config, written)
         return [None] * len(calls)
 

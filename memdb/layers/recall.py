@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import ConfigDict
 from sqlalchemy import ColumnElement, Float, func, literal, select
 
 from memdb.errors import InvalidInput, StorageError
@@ -32,6 +33,8 @@ class RecallBasedConfig(Model):
         score_weight: what the mean score counts.
         recency_weight: what 1 / (1 + days since the last recall) counts.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     recall_weight: Weight = 0.3
     score_weight: Weight = 0.5

@@ -40,9 +40,6 @@ CREATE TABLE relation (
 )
 """,
     """
-CREATE INDEX record_by_entity_type ON record (user_id, category COLLATE "NOCASE") WHERE layer = 'entity'
-""",
-    """
 CREATE INDEX relation_inward ON relation (user_id, target_id, weight DESC, source_id, relation_type)
 """,
     """
@@ -50,14 +47,14 @@ CREATE INDEX relation_outward ON relation (user_id, source_id, weight DESC, targ
 """,
     """
 CREATE TRIGGER eviction_ai AFTER INSERT ON record WHEN EXISTS (
-    SELECT 1 FROM eviction WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND passed_at >= new.created_at) BEGIN
+    SELECT 1 FROM eviction WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND (passed_at, passed_id) >= (new.created_at, new.id)) BEGIN
 UPDATE eviction SET passed_at = new.created_at, passed_id = new.id - 1
  WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id);
 END
 """,
     """
 CREATE TRIGGER eviction_au AFTER UPDATE OF created_at ON record WHEN EXISTS (
-    SELECT 1 FROM eviction WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND passed_at >= new.created_at) BEGIN
+    SELECT 1 FROM eviction WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id) AND (passed_at, passed_id) >= (new.created_at, new.id)) BEGIN
 UPDATE eviction SET passed_at = new.created_at, passed_id = new.id - 1
  WHERE (user_id, layer, session_id) = (new.user_id, new.layer, new.session_id);
 END

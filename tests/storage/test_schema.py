@@ -116,7 +116,7 @@ def later_version(tmp_path, monkeypatch):
         step = NEXT.format(fault=fault, revision=f"{SCHEMA_VERSION + 1:04}", down_revision=REVISION)
         (folder / "versions" / f"{SCHEMA_VERSION + 1:04}_mood.py").write_text(step)
         monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
-        for module in (migrate, sys.modules["memdb.storage.opening"], sys.modules["memdb.storage.writer"]):
+        for module in (migrate, sys.modules["memdb.storage.opening"], sys.modules["memdb.storage.begin"]):
             monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
 
     return build

@@ -24,7 +24,7 @@ eviction = Table(
 
 _HERE = "(user_id, layer, session_id) = (new.user_id, new.layer, new.session_id)"
 _PASSED = f"""WHEN EXISTS (
-    SELECT 1 FROM eviction WHERE {_HERE} AND passed_at >= new.created_at)"""
+    SELECT 1 FROM eviction WHERE {_HERE} AND (passed_at, passed_id) >= (new.created_at, new.id))"""
 _STEP_BACK = f"""
   UPDATE eviction SET passed_at = new.created_at, passed_id = new.id - 1
    WHERE {_HERE};
