@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import dropwhile
-from typing import TYPE_CHECKING, Any
+from itertools import dropwhile, repeat
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import and_, delete, select
 
 from memdb.errors import InvalidInput
 from memdb.layers import cursor, reading, records
 from memdb.layers.arguments import check_bulk, check_limit, check_whole
+from memdb.layers.compaction import compacted, exact_counter
 from memdb.layers.history import groups, is_answer, legal
 from memdb.layers.layer import Layer, Live, Mode, reads, writes
 from memdb.layers.message import (
@@ -27,6 +28,7 @@ from memdb.layers.message import (
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.reading import here
 from memdb.layers.record import Place
+from memdb.layers.window import BEYOND, ConversationMemoryConfig, evict
 from memdb.storage.engine import Engine
 from memdb.storage.fulltext import Within
 from memdb.storage.schema import message as message_table
@@ -42,9 +44,8 @@ if TYPE_CHECKING:
 LAYER = "message"
 
 _KEY = record.c.key
-_BEYOND = ":"  # above every digit
 # Only what is a position counts: a shell may have left other keys (bytes, too, which are above all text).
-_IS_POSITION = and_(_KEY < _BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
+_IS_POSITION = and_(_KEY < BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
 LAST_KEY = Statement(select(_KEY).where(here(), _IS_POSITION).order_by(_KEY.desc()).limit(1))
 _NEWEST = Statement(
     MESSAGE.select(here(), param("after") < _KEY, param("before") > _KEY).order_by(_KEY.desc()).limit(param("limit"))
@@ -72,6 +73,24 @@ _OWN_ROW = Statement(
 class ConversationMemory(Layer[Mode]):
     """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
 
+    _config: ConversationMemoryConfig | None = None
+
+    def configure(self, config: ConversationMemoryConfig) -> Self:
+        """Let this object keep a window of the session, or leave old tool results out of its history; return it.
+
+        What is set is not stored and holds for this object only, so a unit configures its own. An append deletes what
+        stands before the window, in the same unit: max_items is looked at with every message, max_turns with every
+        message of a user. An import deletes nothing; the next append does.
+
+        Args:
+            config: see ConversationMemoryConfig. ConversationMemoryConfig() is how an object begins.
+
+        Raises:
+            InvalidInput: it is not what it must be.
+        """
+        self._config = ConversationMemoryConfig.model_validate(config)
+        return self
+
     @property
     def _place(self) -> Place:
         return Place.of(LAYER, self.scope, by_session=True)
@@ -90,14 +109,14 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: the role or the content is missing, or a value is not what it must be.
         """
-        return _append(tx, [(self._place, message)])[0]
+        return _append(tx, [(self._place, message)], [self._config])[0]
 
     @add_message.together
     @staticmethod
     def _add_together(
         tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Message | Mapping[str, Any]]]
     ) -> list[int]:
-        return _append(tx, [(talk._place, message) for talk, message in calls])
+        return _append(tx, [(talk._place, message) for talk, message in calls], [talk._config for talk, _ in calls])
 
     @writes
     def add_messages(self, tx: Transaction, messages: Iterable[Message | Mapping[str, Any]]) -> int:
@@ -112,8 +131,8 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: one of them is not what it must be, or there are too many; nothing was stored.
         """
-        place = self._place
-        return len(_append(tx, [(place, message) for message in check_bulk(messages, "messages")]))
+        given = check_bulk(messages, "messages")
+        return len(_append(tx, list(zip(repeat(self._place), given)), [self._config] * len(given)))
 
     add_message.needing(load_counter)
     add_messages.needing(load_counter)
@@ -133,13 +152,17 @@ class ConversationMemory(Layer[Mode]):
         """Return what a model is sent: the messages after the cursor, oldest first, legal for a model API.
 
         A tool call stays with its results or both are left out; a call that is not answered yet is left out; the
-        history begins with a user's message if it holds one (LightGrep document; see memdb.layers.history.legal).
+        history begins with a user's message if it holds one (LightGrep document; see memdb.layers.history.legal). Where
+        `configure` says so, old tool results are left out of one that is too long; see memdb.layers.compaction.
 
         Args:
             max_messages: only so many of the newest, before what is not legal is left out; None for all.
         """
         most = None if max_messages is None else check_limit(max_messages, "max_messages")
-        return legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
+        history = legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
+        if self._config is None or self._config.compact is None:
+            return history
+        return compacted(history, self._config.compact, exact_counter())
 
     @reads
     def search(self, tx: Transaction, query: str, k: int = 3, *, all_sessions: bool = False) -> list[ScoredMessage]:
@@ -232,14 +255,18 @@ class ConversationMemory(Layer[Mode]):
         """Return the newest messages between two keys, oldest first."""
         values = self._place.values(
             after=after,
-            before=_BEYOND if before is None else key_of(max(0, check_whole(before, "before"))),
+            before=BEYOND if before is None else key_of(max(0, check_whole(before, "before"))),
             limit=-1 if limit is None else limit,
         )
         return [*reading.shaped(tx, reversed(tx.all(_NEWEST, **values)), message_of, MESSAGE)]
 
 
-def _append(tx: Transaction, given: Sequence[tuple[Place, Message | Mapping[str, Any]]]) -> list[int]:
-    """Append messages to sessions, in the order given; return their positions."""
+def _append(
+    tx: Transaction,
+    given: Sequence[tuple[Place, Message | Mapping[str, Any]]],
+    configs: Sequence[ConversationMemoryConfig | None],
+) -> list[int]:
+    """Append messages to sessions, in the order given, each under its configuration; return their positions."""
     ends: dict[Place, int] = {}
     rows = []
     for place, message in given:
@@ -250,6 +277,8 @@ def _append(tx: Transaction, given: Sequence[tuple[Place, Message | Mapping[str,
             raise InvalidInput(f"the session {place.session_id!r} has a message at its last position; begin another")
         rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
     records.append(tx, rows, _OWN_ROWS, _OWN_ROW)
+    if any(configs):
+        evict(tx, configs, rows)
     return [int(values["key"]) for values in rows]
 
 
