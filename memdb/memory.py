@@ -13,8 +13,10 @@ from memdb.storage.transaction import Transaction
 
 if TYPE_CHECKING:
     from memdb.layers.conversation import ConversationMemory
+    from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
+    from memdb.retrieval.retriever import MemoryRetriever
 
 R = TypeVar("R")
 
@@ -52,6 +54,20 @@ class Memory(Generic[Mode]):
 
         return KnowledgeStore(self.scope, self._home)
 
+    @cached_property
+    def graph(self) -> KnowledgeGraph[Mode]:
+        """The knowledge graph: entities and relations."""
+        from memdb.layers.graph import KnowledgeGraph
+
+        return KnowledgeGraph(self.scope, self._home)
+
+    @cached_property
+    def retriever(self) -> MemoryRetriever[Mode]:
+        """Finds pages and entities, scored with reasons."""
+        from memdb.retrieval.retriever import MemoryRetriever
+
+        return MemoryRetriever(self.scope, self._home)
+
     async def atomic(self: Memory[Live], unit: Callable[[Memory[Inside]], R]) -> R:
         """Run a unit over all layers in one transaction: it lands whole or not at all.
 
@@ -65,10 +81,12 @@ class Memory(Generic[Mode]):
         Raises:
             Whatever the unit raised; nothing of it was stored.
         """
-        scope = self.scope
+        scope, talk = self.scope, self.__dict__.get("conversation")
 
         def act(tx: Transaction) -> R:
             inside: Memory[Inside] = Memory(scope, tx)
+            if talk is not None and talk.config is not None:
+                inside.conversation.configure(talk.config)
             return unit(inside)
 
         home = self._home

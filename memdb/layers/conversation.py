@@ -73,12 +73,12 @@ _OWN_ROW = Statement(
 class ConversationMemory(Layer[Mode]):
     """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
 
-    _config: ConversationMemoryConfig | None = None
+    config: ConversationMemoryConfig | None = None
 
     def configure(self, config: ConversationMemoryConfig) -> Self:
         """Let this object keep a window of the session, or leave old tool results out of its history; return it.
 
-        What is set is not stored and holds for this object only, so a unit configures its own. An append deletes what
+        What is set is not stored and holds for this object and the units of its memory. An append deletes what
         stands before the window, in the same unit: max_items is looked at with every message, max_turns with every
         message of a user. An import deletes nothing; the next append does.
 
@@ -88,7 +88,7 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: it is not what it must be.
         """
-        self._config = ConversationMemoryConfig.model_validate(config)
+        self.config = ConversationMemoryConfig.model_validate(config)
         return self
 
     @property
@@ -109,14 +109,14 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: the role or the content is missing, or a value is not what it must be.
         """
-        return _append(tx, [(self._place, message)], [self._config])[0]
+        return _append(tx, [(self._place, message)], [self.config])[0]
 
     @add_message.together
     @staticmethod
     def _add_together(
         tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Message | Mapping[str, Any]]]
     ) -> list[int]:
-        return _append(tx, [(talk._place, message) for talk, message in calls], [talk._config for talk, _ in calls])
+        return _append(tx, [(talk._place, message) for talk, message in calls], [talk.config for talk, _ in calls])
 
     @writes
     def add_messages(self, tx: Transaction, messages: Iterable[Message | Mapping[str, Any]]) -> int:
@@ -132,7 +132,7 @@ class ConversationMemory(Layer[Mode]):
             InvalidInput: one of them is not what it must be, or there are too many; nothing was stored.
         """
         given = check_bulk(messages, "messages")
-        return len(_append(tx, list(zip(repeat(self._place), given)), [self._config] * len(given)))
+        return len(_append(tx, list(zip(repeat(self._place), given)), [self.config] * len(given)))
 
     add_message.needing(load_counter)
     add_messages.needing(load_counter)
@@ -160,9 +160,9 @@ class ConversationMemory(Layer[Mode]):
         """
         most = None if max_messages is None else check_limit(max_messages, "max_messages")
         history = legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
-        if self._config is None or self._config.compact is None:
+        if self.config is None or self.config.compact is None:
             return history
-        return compacted(history, self._config.compact, exact_counter())
+        return compacted(history, self.config.compact, exact_counter())
 
     @reads
     def search(self, tx: Transaction, query: str, k: int = 3, *, all_sessions: bool = False) -> list[ScoredMessage]:

@@ -37,6 +37,7 @@ _LAST_BEFORE = Statement(
     select(record.c.key).where(here(), record.c.id <= param("record_id")).order_by(record.c.key.desc()).limit(1)
 )
 _COUNT = Statement(select(func.count()).select_from(record).where(here(), record.c.key <= param("key")))
+_FIRST = Statement(select(record.c.id).where(here()).order_by(record.c.key).limit(1))
 _LAST = Statement(select(record.c.id).where(here()).order_by(record.c.key.desc()).limit(1))
 _REMEMBER = Statement(
     insert(session)
@@ -58,7 +59,7 @@ def consolidated_key(tx: Transaction, place: Place) -> str:
     if not record_id:
         return ""
     key = tx.value(_KEY, **place.values(record_id=record_id))
-    if key is None:  # deleted since
+    if key is None and (tx.value(_FIRST, **place.values()) or 0) <= record_id:  # deleted since, but not all before it
         key = tx.value(_LAST_BEFORE, **place.values(record_id=record_id))
     return key or ""
 

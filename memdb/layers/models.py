@@ -196,6 +196,12 @@ def _factor(value: object) -> float:
     return float(value)
 
 
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"it must be a number from 0 to 1, not {str(value)[:40]!r}")
+    return float(value)
+
+
 def _words(value: list[str]) -> list[str]:
     if len(value) > MAX_TAGS:
         raise InvalidInput(f"keywords has {len(value):,} entries; at most {MAX_TAGS} are kept")
@@ -210,6 +216,7 @@ Json = Annotated[Any, AfterValidator(_json)]
 Tags = Annotated[list[Title], AfterValidator(normal_tags)]
 References = Annotated[list[Id], AfterValidator(_references)]
 Keywords = Annotated[list[Title], AfterValidator(_words)]
+Share = Annotated[float, BeforeValidator(_share)]
 Weight = Annotated[float, BeforeValidator(_factor)]
 Instant = Annotated[AwareDatetime, AfterValidator(_instant)] | None
 
@@ -221,6 +228,7 @@ __all__ = [
     "Keywords",
     "Model",
     "References",
+    "Share",
     "Tags",
     "Title",
     "Weight",

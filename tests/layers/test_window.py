@@ -325,3 +325,26 @@ async def test_keys_that_a_shell_left_above_the_newest_position_cost_no_message(
     assert await positions(talk) == [1, 2, 3, 4, 5, 6]  # this read sets the others aside
     await talk.add_message(user())
     assert await positions(talk) == [4, 5, 6, 7]
+
+
+async def test_a_unit_of_a_configured_memory_keeps_to_the_window(memory):
+    memory.conversation.configure(ConversationMemoryConfig(strategy="sliding_window", max_items=2))
+
+    def unit(m):
+        for n in range(4):
+            m.conversation.add_message({"role": "user", "content": f"message {n}"})
+        return [message.content for message in m.conversation.messages()]
+
+    assert await memory.atomic(unit) == ["message 2", "message 3"]
+
+
+async def test_the_cursor_of_messages_that_are_all_gone_is_0(db, memory):
+    talk = memory.conversation
+    await talk.add_messages([{"role": "user", "content": f"message {n}"} for n in range(6)])
+    await talk.compact(2)
+    assert await talk.last_consolidated() == 4
+    talk.configure(ConversationMemoryConfig(strategy="sliding_window", max_items=2))
+    await talk.add_message({"role": "user", "content": "one more"})
+    assert [message.position for message in await talk.messages()] == [5, 6, 7]
+    assert await talk.last_consolidated() == 0
+    assert [message.position for message in await talk.get_history()] == [5, 6, 7]
