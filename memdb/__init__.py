@@ -35,21 +35,28 @@ if TYPE_CHECKING:
     )
     from memdb.layers.conversation import ConversationMemory
     from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
+    from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
     from memdb.layers.jsonl import ImportReport
     from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
     from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
     from memdb.layers.recall import RecallBasedConfig, RecallStats
+    from memdb.layers.window import CompactConfig, ConversationMemoryConfig, MemoryStrategy
     from memdb.markdown.export import export_folder
     from memdb.markdown.report import ExportReport, Skipped, SyncReport
     from memdb.markdown.sync import sync_folder
     from memdb.markdown.watch import FolderWatch, watch_folder
     from memdb.memory import Memory
+    from memdb.retrieval.composed import ComposedRetriever
+    from memdb.retrieval.ranking import Cut, RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem
+    from memdb.retrieval.retriever import MemoryRetriever
+    from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
     from memdb.scope import Scope
     from memdb.storage.inspect import CheckReport
     from memdb.storage.sessions import SessionInfo
     from memdb.storage.upkeep import LayerStats, Stats
+    from memdb.text.extractor import SimpleKeywordExtractor, tags_from_name
     from memdb.text.tokens import TokenCounter
 
 # Public name -> the module it lives in. Loaded on first use, so that `import memdb` stays light.
@@ -59,8 +66,12 @@ _HOMES = {
     "Capacity": "memdb.layers.policies",
     "CheckReport": "memdb.storage.inspect",
     "Closed": "memdb.errors",
+    "CompactConfig": "memdb.layers.window",
+    "ComposedRetriever": "memdb.retrieval.composed",
     "ConversationMemory": "memdb.layers.conversation",
+    "ConversationMemoryConfig": "memdb.layers.window",
     "Corrupt": "memdb.errors",
+    "Cut": "memdb.retrieval.ranking",
     "Database": "memdb.database",
     "EvictionConfig": "memdb.layers.policies",
     "ExportReport": "memdb.markdown.report",
@@ -71,6 +82,7 @@ _HOMES = {
     "Hybrid": "memdb.layers.policies",
     "ImportReport": "memdb.layers.jsonl",
     "InvalidInput": "memdb.errors",
+    "KnowledgeGraph": "memdb.layers.graph",
     "KnowledgePage": "memdb.layers.knowledge",
     "KnowledgeStore": "memdb.layers.knowledge",
     "LayerStats": "memdb.storage.upkeep",
@@ -78,7 +90,9 @@ _HOMES = {
     "Memory": "memdb.memory",
     "MemoryFilter": "memdb.layers.items",
     "MemoryItem": "memdb.layers.items",
+    "MemoryRetriever": "memdb.retrieval.retriever",
     "MemoryStore": "memdb.layers.items",
+    "MemoryStrategy": "memdb.layers.window",
     "Message": "memdb.layers.message",
     "MissingExtra": "memdb.errors",
     "MissingFile": "memdb.errors",
@@ -90,14 +104,22 @@ _HOMES = {
     "RecallBasedConfig": "memdb.layers.recall",
     "RecallStats": "memdb.layers.recall",
     "RetrievalError": "memdb.errors",
+    "RetrievalResult": "memdb.retrieval.ranking",
+    "RetrievalStrategy": "memdb.retrieval.ranking",
+    "RetrieverConfig": "memdb.retrieval.ranking",
     "SchemaTooNew": "memdb.errors",
     "Scope": "memdb.scope",
+    "ScoreBreakdown": "memdb.retrieval.scoring",
+    "ScoreWeights": "memdb.retrieval.scoring",
     "ScoredEntity": "memdb.layers.entity",
+    "ScoredItem": "memdb.retrieval.ranking",
     "ScoredMemory": "memdb.layers.items",
     "ScoredMessage": "memdb.layers.message",
     "ScoredPage": "memdb.layers.knowledge",
+    "ScoringStrategy": "memdb.retrieval.scoring",
     "SerializationError": "memdb.errors",
     "SessionInfo": "memdb.storage.sessions",
+    "SimpleKeywordExtractor": "memdb.text.extractor",
     "Skipped": "memdb.markdown.report",
     "Stats": "memdb.storage.upkeep",
     "StorageError": "memdb.errors",
@@ -108,6 +130,7 @@ _HOMES = {
     "export_folder": "memdb.markdown.export",
     "open": "memdb.database",
     "sync_folder": "memdb.markdown.sync",
+    "tags_from_name": "memdb.text.extractor",
     "watch_folder": "memdb.markdown.watch",
 }
 
@@ -117,8 +140,12 @@ __all__ = [
     "Capacity",
     "CheckReport",
     "Closed",
+    "CompactConfig",
+    "ComposedRetriever",
     "ConversationMemory",
+    "ConversationMemoryConfig",
     "Corrupt",
+    "Cut",
     "Database",
     "EvictionConfig",
     "ExportReport",
@@ -129,6 +156,7 @@ __all__ = [
     "Hybrid",
     "ImportReport",
     "InvalidInput",
+    "KnowledgeGraph",
     "KnowledgePage",
     "KnowledgeStore",
     "LayerStats",
@@ -136,7 +164,9 @@ __all__ = [
     "Memory",
     "MemoryFilter",
     "MemoryItem",
+    "MemoryRetriever",
     "MemoryStore",
+    "MemoryStrategy",
     "Message",
     "MissingExtra",
     "MissingFile",
@@ -148,14 +178,22 @@ __all__ = [
     "RecallBasedConfig",
     "RecallStats",
     "RetrievalError",
+    "RetrievalResult",
+    "RetrievalStrategy",
+    "RetrieverConfig",
     "SchemaTooNew",
     "Scope",
+    "ScoreBreakdown",
+    "ScoreWeights",
     "ScoredEntity",
+    "ScoredItem",
     "ScoredMemory",
     "ScoredMessage",
     "ScoredPage",
+    "ScoringStrategy",
     "SerializationError",
     "SessionInfo",
+    "SimpleKeywordExtractor",
     "Skipped",
     "Stats",
     "StorageError",
@@ -166,6 +204,7 @@ __all__ = [
     "export_folder",
     "open",
     "sync_folder",
+    "tags_from_name",
     "watch_folder",
 ]
 

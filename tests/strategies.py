@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from memdb import KnowledgePage, MemoryItem
+from memdb import GraphEntity, KnowledgePage, MemoryItem
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 SAME_EVERY_TIME = settings(
@@ -56,6 +56,18 @@ pages = st.builds(
     keywords=st.lists(plain.filter(str.strip), max_size=5),
     created_at=st.none() | instants,
 )
+
+_names = st.text(CHARS, min_size=1, max_size=60).filter(str.strip)
+entities = st.builds(
+    GraphEntity,
+    id=ids,
+    name=_names,
+    entity_type=_names,
+    description=texts,
+    tags=st.lists(plain, max_size=5),
+    created_at=st.none() | instants,
+)
+weights = st.floats(0, 1)
 
 any_text = st.text(st.characters(), max_size=40)  # NUL and lone surrogates too: what a person may paste
 _pieces = words | st.sampled_from(OPERATORS) | any_text

@@ -55,9 +55,11 @@ def test_every_layer_method_is_named_and_exists():
         ("items", memdb.MemoryStore),
         ("pages", memdb.KnowledgeStore),
         ("conversation", memdb.ConversationMemory),
+        ("graph", memdb.KnowledgeGraph),
+        ("retriever", memdb.MemoryRetriever),
     ):
         named = re.search(rf"`memory\.{layer}`: (.*?) \|", README).group(1)
-        public = {name for name in vars(kind) if not name.startswith("_")}
+        public = {name for parent in kind.__mro__ for name in vars(parent) if not name.startswith("_")}
         assert set(re.findall(r"`(\w+)`", named)) == public
 
 

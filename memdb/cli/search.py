@@ -24,6 +24,7 @@ class LayerName(StrEnum):
     items = "items"
     messages = "messages"
     pages = "pages"
+    graph = "graph"
 
 
 def search(
@@ -61,14 +62,15 @@ async def _search(
 ) -> tuple[list[Hit], float]:
     """Return what is found, and in how many seconds."""
     async with opened(file) as db:
-        from memdb.layers import conversation, items, knowledge
+        from memdb.layers import conversation, entity, items, page
         from memdb.retrieval.find import find
         from memdb.scope import Scope
 
         names = {
             LayerName.items: items.LAYER,
             LayerName.messages: conversation.LAYER,
-            LayerName.pages: knowledge.LAYER,
+            LayerName.pages: page.LAYER,
+            LayerName.graph: entity.LAYER,
         }
         owner = choose_user(file, (await db.stats()).layers, user)
         began = time.perf_counter()

@@ -73,7 +73,7 @@ def export(
     if as_json:
         output.emit({"file": file, "out": out, **asdict(done), "seconds": round(seconds, 3)})
     elif out != STDIO:
-        kept = _kept({"session": done.sessions, "row of quarantine": done.quarantine})
+        kept = _kept({"relation": done.relations, "session": done.sessions, "row of quarantine": done.quarantine})
         records = output.amount(done.records, "record")
         size = output.size(done.bytes)
         output.say(f"Exported {records} of user {done.user_id!r}{kept} to {out} ({size}) in {seconds:.2f} s.")
@@ -152,7 +152,7 @@ def _tell(file: str, done: Imported, seconds: float, as_json: bool) -> None:
     if as_json:
         output.emit({"file": file, **asdict(done), "seconds": round(seconds, 3)})
         return
-    kept = _kept({"session": done.sessions, "row of quarantine": done.quarantine})
+    kept = _kept({"relation": done.relations, "session": done.sessions, "row of quarantine": done.quarantine})
     others = f", replaced {done.replaced:,}" if done.replaced else ""
     others += f", passed over {done.same:,} that were there" if done.same else ""
     records = output.amount(done.records, "record")

@@ -59,9 +59,15 @@ def consolidated_key(tx: Transaction, place: Place) -> str:
     if not record_id:
         return ""
     key = tx.value(_KEY, **place.values(record_id=record_id))
-    if key is None and (tx.value(_FIRST, **place.values()) or 0) <= record_id:  # deleted since, but not all before it
+    if key is None and not _all_gone(tx, place, record_id):  # deleted since, but not all before it
         key = tx.value(_LAST_BEFORE, **place.values(record_id=record_id))
     return key or ""
+
+
+def _all_gone(tx: Transaction, place: Place, record_id: object) -> bool:
+    """Whether nothing up to a record is left: else whoever asks for the last of it would walk all that is younger."""
+    first = tx.value(_FIRST, **place.values())
+    return first is None or (isinstance(record_id, int) and first > record_id)
 
 
 def consolidated(tx: Transaction, place: Place) -> int:

@@ -34,10 +34,15 @@ def entity_tags(tags: list[str]) -> list[str]:
     return list(kept)[:MAX_TAGS_PER_ENTITY]
 
 
-def _type(value: object) -> str:
-    text = check_text(value, "the type", max_chars=MAX_TYPE_CHARS).strip()
+def check_type(value: object, name: str = "the type") -> str:
+    """Return the type of an entity or a relation without white space around it.
+
+    Raises:
+        InvalidInput: it is empty, no text, or too long.
+    """
+    text = check_text(value, name, max_chars=MAX_TYPE_CHARS).strip()
     if not text:
-        raise InvalidInput("the type must not be empty")
+        raise InvalidInput(f"{name} must not be empty")
     return text
 
 
@@ -54,7 +59,7 @@ def _weight(value: object) -> float:
     return float(value)
 
 
-Type = Annotated[str, BeforeValidator(_type)]
+Type = Annotated[str, BeforeValidator(check_type)]
 
 
 class GraphEntity(Model):

@@ -125,7 +125,9 @@ _CURSOR = Statement(
 
 # As bytes: a text that is no UTF-8 must not fail the statement. A content without such parts (images) is not read.
 _PARTS = '"tool_'
-_FORM = [cast(message.c[name], LargeBinary) for name in ("role", "tool_call_id", "tool_calls")]
+_FORM: list[ColumnElement[Any]] = [
+    cast(message.c[name], LargeBinary) for name in ("role", "tool_call_id", "tool_calls")
+]
 _FORM.append(case((func.instr(message.c.body, _PARTS) > 0, cast(message.c.body, LargeBinary))))
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from memdb.layers import reading
 from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
 from memdb.layers.conversation import LAYER as MESSAGES
+from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.message import ScoredMessage
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
@@ -29,7 +30,7 @@ class Hit:
     Args:
         layer: the layer's name in the file, such as "page" or "item".
         id: the record's id in its layer; of a message its position in the session.
-        title: its title; of a message who speaks; '' where the layer has none.
+        title: its title; of an entity its name, of a message who speaks; '' where the layer has none.
         snippet: the stretch of its text that matched, with the places of the matched words.
         score: its BM25 score, of a message what it makes of its neighbours, too; above 0, higher is better, comparable
             within one answer only.
@@ -112,6 +113,11 @@ def _message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
 
 
 def _text(found: Record) -> str:
-    """Return what a snippet is cut from: the summary and the content, without a heading that only repeats the title."""
+    """Return what a snippet is cut from: the summary and the content, without a heading that only repeats the title.
+
+    Of an entity what it is stands in front, and where nothing describes it, its tags.
+    """
+    if found.layer == ENTITIES:
+        return f"{found.category}: {found.content or ', '.join(found.words('tags'))}"
     content = found.content.removeprefix(f"# {found.title}\n").lstrip() if found.title else found.content
     return f"{found.summary}\n{content}" if found.summary else content

@@ -83,6 +83,10 @@ _BROKEN_JSON = """FROM record
 _BODILESS = "FROM record WHERE layer = 'message' AND id NOT IN (SELECT record_id FROM message)"
 
 
+_ENTITY = """EXISTS (SELECT 1 FROM record
+                    WHERE (record.id, record.user_id, record.layer) = (relation.{end}, relation.user_id, 'entity'))"""
+
+
 def _unreadable(sentence: str, rows: str, reason: str) -> Check:
     """Records that the first read would set aside; the repair does so."""
     return Check(
@@ -97,6 +101,13 @@ def _unreadable(sentence: str, rows: str, reason: str) -> Check:
     )
 
 
+_LOOSE = f"""FROM relation
+ WHERE source_id = target_id
+    OR NOT {_ENTITY.format(end="source_id")}
+    OR NOT {_ENTITY.format(end="target_id")}"""
+_WEIGHTLESS = "NOT coalesce(weight BETWEEN 0 AND 1, 0)"
+
+
 CHECKS = (
     _unreadable("{n} records hold broken JSON, and would be set aside by the first read", _BROKEN_JSON, "broken JSON"),
     _unreadable("{n} messages have no row in `message`, and would be set aside", _BODILESS, "no row in message"),
@@ -105,6 +116,16 @@ CHECKS = (
     _orphans("recall", "record_id"),
     _orphans("message", "record_id"),
     _orphans("source", "record_id"),
+    Check("{n} relations do not join two entities of their user", f"SELECT count(*) {_LOOSE}", (f"DELETE {_LOOSE}",)),
+    Check(
+        "{n} relations have no weight from 0 to 1",
+        f"SELECT count(*) FROM relation WHERE {_WEIGHTLESS}",
+        (
+            f"""UPDATE relation
+                   SET weight = CASE WHEN typeof(weight) IN ('real', 'integer') THEN min(max(weight, 0), 1) ELSE 1 END
+                 WHERE {_WEIGHTLESS}""",
+        ),
+    ),
     Check(
         "{n} tags are not in step with their records",
         f"""SELECT (SELECT count(*) FROM ({_WRONG_TAGS} EXCEPT {_TAG_ROWS}))

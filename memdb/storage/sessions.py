@@ -57,6 +57,7 @@ _DELETE = (
     """DELETE FROM record
         WHERE user_id = :user_id AND session_id = :session_id
           AND layer IN (SELECT layer FROM scope WHERE user_id = :user_id AND +session_id = :session_id)""",
+    "DELETE FROM eviction WHERE user_id = :user_id AND +session_id = :session_id AND session_id != ''",
     "DELETE FROM session WHERE user_id = :user_id AND session_id = :session_id",
     "DELETE FROM quarantine WHERE user_id = :user_id AND session_id = :session_id",
     "DELETE FROM scope WHERE user_id = :user_id AND +session_id = :session_id",

@@ -136,6 +136,8 @@ def _look(path: Path, mode: str, known_version: int, timeout: float) -> FileStat
     try:
         connection.execute("BEGIN")
         return _inspect(connection, path, known_version)
+    except UnicodeDecodeError as error:  # SQLite quotes the damaged schema, and the driver cannot read its message
+        raise Corrupt(f"{path} is damaged: its schema cannot be read; restore a backup") from error
     finally:
         connection.close()
 

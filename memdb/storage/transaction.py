@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,6 +26,9 @@ Row = tuple[Any, ...]
 Params = Mapping[str, Any] | Sequence[Any]
 
 MAX_KEPT = 50_000
+# How many of SQLite's instructions pass between two looks at the clock: some 10 ms. Each look takes Python's lock, for
+# which a thread that computes lets others wait 5 ms.
+DEADLINE_STEPS = 200_000
 _CONTROL = re.compile(  # possessive: a pattern that backtracks over comments would take for ever
     r"(?>[\s;\ufeff]++|--[^\n]*+\n|/\*(?>[^*]|\*(?!/))*+\*/)*+"
     r"(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTACH|DETACH|VACUUM|PRAGMA\s+query_only)\b",
@@ -126,6 +130,36 @@ class Transaction:
         if len(kept) > MAX_KEPT:
             kept.clear()
         return kept
+
+    @contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Interrupt what the block reads once `seconds` are over. The transaction goes on; deadlines do not nest.
+
+        Statements that write do not belong into the block: one that is interrupted undoes the whole transaction.
+
+        Raises:
+            TimeoutError: a statement of the block was interrupted for this.
+        """
+        connection = self._connection
+        if connection is None:
+            raise Closed("this transaction is over: use it only inside the unit it was given to")
+        end = time.monotonic() + seconds
+        over = False
+
+        def look() -> bool:
+            nonlocal over
+            over = time.monotonic() >= end
+            return over
+
+        connection.set_progress_handler(look, DEADLINE_STEPS)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if over and getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+                raise TimeoutError(f"a statement took longer than {seconds:g} seconds") from error
+            raise
+        finally:
+            connection.set_progress_handler(None, 0)
 
     def execute(self, statement: str | Executable | Statement, params: Params = ()) -> list[Row]:
         """Run a statement of your own and return all its rows.

@@ -69,7 +69,9 @@ SELECT page_count * page_size, freelist_count * page_size
   FROM pragma_page_count, pragma_freelist_count, pragma_page_size
 """
 _FORGET = (
+    "DELETE FROM relation WHERE user_id = ?",
     "DELETE FROM record WHERE user_id = ?",
+    "DELETE FROM eviction WHERE user_id = ?",
     "DELETE FROM session WHERE user_id = ?",
     "DELETE FROM scope WHERE user_id = ?",
     "DELETE FROM quarantine WHERE user_id = ?",

@@ -145,3 +145,20 @@ def test_messages_are_found_among_the_rest_and_alone(cli: Cli, path: Path, jsonl
     done = cli("search", path, "violin", "--layer", "messages")
     assert "message 1 of s1, 2024-03-01" in done.out
     assert "page" not in done.out
+
+
+def test_entities_are_hits_too(cli: Cli, path: Path) -> None:
+    async def fill() -> None:
+        async with memdb.open(path) as db:
+            graph = db.memory("alice").graph
+            await graph.add_entity(
+                memdb.GraphEntity(id="sg", name="StateGraph", entity_type="class", description="Cups.")
+            )
+            await graph.add_entity(memdb.GraphEntity(id="n", name="Node", tags=["cups"]))
+            await db.memory("alice").items.save(memdb.MemoryItem(id="i", content="cups and more cups"))
+
+    asyncio.run(fill())
+    assert cli("search", path, "state graph").out.splitlines()[1:] == ["    entity sg", "    class: Cups."]
+    assert {hit["layer"] for hit in cli("search", path, "cups", "--json").json} == {"item", "entity"}
+    hits = cli("search", path, "cups", "--layer", "graph", "--json").json
+    assert {hit["id"]: hit["snippet"] for hit in hits} == {"sg": "class: Cups.", "n": "concept: cups"}

@@ -354,3 +354,44 @@ async def test_with_eviction_takes_a_configuration(memory):
         memory.items.with_eviction(Ttl(ttl_secs=1))
     with pytest.raises(InvalidInput):
         memory.items.with_eviction(None)
+
+
+# -- pages and entities: nothing is evicted unless asked for ---
+
+
+async def test_pages_are_evicted_when_configured(db, memory, clock):
+    config = EvictionConfig(policy=RecallBased(max_items=2))
+    for id in "abc":
+        await memory.pages.add_page(memdb.KnowledgePage(id=id, title=f"page {id}", references=["a"]))
+        clock.forward(seconds=1)
+    assert len(await memory.pages.get_index()) == 3
+    await memory.pages.record_recall("a", 0.5)
+    store = memory.pages.with_eviction(config)
+    await store.add_pages([memdb.KnowledgePage(id=id, title=f"page {id}") for id in "de"])
+    assert [entry.id for entry in await memory.pages.get_index()] == ["a", "e"]
+    await store.update_page(memdb.KnowledgePage(id="a", title="page a", references=["e"]))
+    assert await memory.pages.referenced_by("e") == ["a"]
+    assert (await memory.pages.recall_stats("a")).recall_count == 1
+    assert (await db.check()).ok
+
+
+async def test_a_page_that_does_not_stay_leaves_no_references(db, memory, clock):
+    store = memory.pages.with_eviction(EvictionConfig(policy=Ttl(ttl_secs=10)))
+    old = clock.now - timedelta(seconds=60)
+    await store.add_page(memdb.KnowledgePage(id="late", title="x", references=["y"], created_at=old))
+    assert await memory.pages.get_page("late") is None
+    assert await memory.pages.referenced_by("y") == []
+
+
+async def test_entities_are_evicted_with_their_relations_when_configured(db, memory, clock):
+    graph = memory.graph
+    for id in "abc":
+        await graph.add_entity(memdb.GraphEntity(id=id, name=f"thing {id}"))
+        clock.forward(seconds=1)
+    for source, target in ("ab", "bc", "ca"):
+        await graph.add_relation(memdb.GraphRelation(source_id=source, target_id=target, relation_type="r"))
+    await graph.with_eviction(EvictionConfig(policy=Capacity(max_items=2))).add_entity(
+        memdb.GraphEntity(id="d", name="thing d")
+    )
+    assert [found.entity.id for found in await graph.get_related("c", depth=3)] == []
+    assert await db.read(lambda tx: tx.execute("SELECT count(*) FROM relation")) == [(0,)]

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb import KnowledgePage, Memory, MemoryFilter, MemoryItem, NotFound
+from memdb import (
+    GraphEntity,
+    GraphError,
+    GraphRelation,
+    KnowledgePage,
+    Memory,
+    MemoryFilter,
+    MemoryItem,
+    NotFound,
+    RetrievalResult,
+    RetrieverConfig,
+)
 from memdb.layers.layer import Layer, Live, _Act
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME, ids
@@ -20,6 +31,11 @@ WORD = "plutonium"
 ITEM = MemoryItem(id="a", content=f"{WORD} of alice", metadata={"secret": WORD})
 PAGE = KnowledgePage(id="a", title=WORD, summary=WORD, content=WORD, tags=[WORD], references=["r"], category=WORD)
 FOREIGN = KnowledgePage(id="a", title="foreign")
+ENTITIES = [GraphEntity(id=id, name=f"{WORD} {id}", entity_type=WORD, description=WORD, tags=[WORD]) for id in "ab"]
+RELATION = GraphRelation(source_id="a", target_id="b", relation_type=WORD, weight=0.5)
+STRANGE = GraphEntity(id="a", name="foreign")
+
+NOTHING = RetrievalResult([], 0, WORD, [WORD])
 
 # layer -> method -> a call of a foreigner, and what it must come to. A new method is not done before it stands here.
 Call = Callable[[Memory[Live]], Awaitable[object]]
@@ -56,6 +72,30 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "delete_page": (lambda m: m.pages.delete_page("a"), NotFound),
         "add_page": (lambda m: m.pages.add_page(FOREIGN), None),
         "add_pages": (lambda m: m.pages.add_pages([FOREIGN], replace=True), 1),
+        "sync_tags": (lambda m: m.pages.sync_tags("a", ["a"]), NotFound),
+        "record_recall": (lambda m: m.pages.record_recall("a", 0.5), None),
+        "recall_stats": (lambda m: m.pages.recall_stats("a"), None),
+    },
+    "graph": {
+        "get_entity": (lambda m: m.graph.get_entity("a"), None),
+        "relations": (lambda m: m.graph.relations("a"), []),
+        "get_related": (lambda m: m.graph.get_related("a", 3, paths=True), []),
+        "find_by_keywords": (lambda m: m.graph.find_by_keywords([WORD, f"{WORD} a"]), []),
+        "find_tags": (lambda m: m.graph.find_tags(""), []),
+        "entity_count_by_tag": (lambda m: m.graph.entity_count_by_tag(WORD), 0),
+        "set_entity_tags": (lambda m: m.graph.set_entity_tags("a", ["foreign"]), NotFound),
+        "update_entity": (lambda m: m.graph.update_entity(STRANGE), NotFound),
+        "remove_entity": (lambda m: m.graph.remove_entity("a"), NotFound),
+        "remove_relation": (lambda m: m.graph.remove_relation("a", "b", WORD), NotFound),
+        "add_relation": (lambda m: m.graph.add_relation(RELATION), GraphError),
+        "add_relations": (lambda m: m.graph.add_relations([RELATION]), GraphError),
+        "add_entity": (lambda m: m.graph.add_entity(STRANGE), None),
+        "add_entities": (lambda m: m.graph.add_entities([STRANGE], replace=True), 1),
+        "record_recall": (lambda m: m.graph.record_recall("a", 0.5), None),
+        "recall_stats": (lambda m: m.graph.recall_stats("a"), None),
+    },
+    "retriever": {
+        "retrieve": (lambda m: m.retriever.with_config(RetrieverConfig(min_score=0)).retrieve(WORD), NOTHING),
     },
 }
 
@@ -69,6 +109,13 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.pages.get_page("a"),
         await memory.pages.search(WORD),
         await memory.pages.referenced_by("r"),
+        await memory.pages.recall_stats("a"),
+        await memory.graph.recall_stats("a"),
+        await memory.graph.find_by_keywords([WORD]),
+        await memory.graph.relations("a"),
+        await memory.graph.get_related("a"),
+        await memory.graph.find_tags(""),
+        await memory.graph.entity_count_by_tag(WORD),
         await memory.conversation.messages(),
         await memory.conversation.last_consolidated(),
         [hit.message for hit in await memory.conversation.search(WORD)],
@@ -78,7 +125,10 @@ async def alices(memory: Memory[Live]) -> list[Any]:
 async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.items.save(ITEM)
     await memory.items.record_recall("a", 0.25)
+    await memory.pages.record_recall("a", 0.5)
     await memory.pages.add_page(PAGE)
+    await memory.graph.add_entities(ENTITIES)
+    await memory.graph.add_relation(RELATION)
     await memory.conversation.add_messages([{"role": "user", "content": WORD}, {"role": "assistant", "content": WORD}])
     await memory.conversation.compact(1)
     return await alices(memory)

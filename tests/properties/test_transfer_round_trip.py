@@ -15,14 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb import Database, KnowledgePage, MemoryItem
+from memdb import Database, GraphEntity, GraphRelation, KnowledgePage, MemoryItem
 from memdb.storage.schema import metadata
 from memdb.storage.transaction import Transaction
 from memdb.storage.transfer import export_user, import_user
 from tests.hostile.shell import shell
 from tests.properties.running import a_file, run
 from tests.storage.exports import a_source
-from tests.strategies import CHARS, SAME_EVERY_TIME, any_text, ids, instants, items, json_values, pages, plain, texts
+from tests.strategies import (
+    CHARS,
+    SAME_EVERY_TIME,
+    any_text,
+    entities,
+    ids,
+    instants,
+    items,
+    json_values,
+    pages,
+    plain,
+    texts,
+    weights,
+)
 
 KEY_OF = {"session": "session_id", "record_reference": "source_id"}  # they have no rowid
 NOW = "2026-01-01T00:00:00.000000Z"
@@ -56,6 +69,8 @@ class Held:
 
     items: list[MemoryItem]
     pages: list[KnowledgePage]
+    entities: list[GraphEntity]
+    weights: list[float]
     talks: dict[str, list[dict[str, Any]]]
     recalls: list[float]
     consolidated: int
@@ -69,8 +84,10 @@ held = st.builds(
     Held,
     items=st.lists(items, max_size=4, unique_by=lambda item: item.id),
     pages=st.lists(pages, max_size=3, unique_by=lambda page: page.id),
+    entities=st.lists(entities, max_size=4, unique_by=lambda entity: entity.id),
+    weights=st.lists(weights, max_size=6),
     talks=st.dictionaries(ids, st.lists(messages, max_size=4), max_size=2),
-    recalls=st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3),
+    recalls=st.lists(st.floats(0, allow_nan=False, allow_infinity=False), max_size=3),
     consolidated=st.integers(0, 4),
     files=st.lists(plain, max_size=3, unique=True),
     known=st.dictionaries(ids, json_values, max_size=2),
@@ -84,6 +101,13 @@ async def fill(db: Database, user: str, what: Held) -> None:
     memory = db.memory(user)
     await memory.items.save_many(what.items)
     await memory.pages.add_pages(what.pages)
+    await memory.graph.add_entities(what.entities)
+    keys = [entity.id for entity in what.entities]
+    ends = [(source, target) for source in keys for target in keys if source != target]
+    await memory.graph.add_relations(
+        GraphRelation(source_id=source, target_id=target, relation_type=f"'{target[:3]}", weight=weight)
+        for (source, target), weight in zip(ends, what.weights, strict=False)
+    )
     for item in what.items[:2]:
         for score in what.recalls:
             await memory.items.record_recall(item.id, score)
@@ -115,7 +139,9 @@ def _beside(tx: Transaction, user: str, what: Held) -> None:
 
 
 def anything(what: Held) -> bool:
-    return bool(what.items or what.pages or any(what.talks.values()) or what.known or what.aside or what.odd)
+    return bool(
+        what.items or what.pages or what.entities or any(what.talks.values()) or what.known or what.aside or what.odd
+    )
 
 
 async def exported(db: Database, user: str) -> bytes:
@@ -144,7 +170,8 @@ def test_there_and_back(what: Held, others: Held, user: str, other: str, asked: 
             await import_user(there.engine, io.BytesIO(first), user_id=new)
             assert lines(await exported(there, new)) == lines(first)
             again = await import_user(there.engine, io.BytesIO(first), replace=True)
-            assert (again.records, again.sessions, again.quarantine, again.replaced) == (0, 0, 0, 0)
+            new = (again.records, again.relations, again.sessions, again.quarantine, again.replaced)
+            assert new == (0, 0, 0, 0, 0)
             assert before is None or lines(await exported(there, bob)) == before
             report = await there.check()
             assert (report.problems, report.notes) == ([], [])
@@ -183,8 +210,8 @@ def test_a_file_that_was_changed_is_stored_whole_or_refused(what: Held, data: st
     run(go)
 
 
-TABLES = ("record", "recall", "message", "session", "quarantine", "source", "record_reference")
-KEPT = ("user_id", "record_id", "source_id", "id")  # whose it is, and what belongs together
+TABLES = ("record", "recall", "relation", "message", "session", "quarantine", "source", "record_reference")
+KEPT = ("user_id", "record_id", "source_id", "target_id", "id")  # whose it is, and what belongs together
 cells = [(table, c.name) for table in TABLES for c in metadata.tables[table].c if c.name not in KEPT]
 values = st.none() | st.binary(max_size=6) | any_text.filter(storable) | st.integers(-(2**63), 2**63 - 1) | st.floats()
 
@@ -202,14 +229,14 @@ def test_what_a_hand_has_left_in_a_file_is_exported_and_imported(what: Held, edi
             update = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {KEY_OF.get(table, 'rowid')} = {one}"
             with suppress(sqlite3.IntegrityError):  # NULL where none may be
                 shell(path, (update, (value,)), careless=True)
-        names = ("record", "session", "quarantine")
+        names = ("record", "relation", "session", "quarantine")
         there = sum(shell(path, f"SELECT count(*) FROM {name}")[0][0] for name in names)
         out = io.BytesIO()
         async with memdb.open(path, read_only=True) as db, memdb.open(":memory:") as other:
             await export_user(db.engine, "alice", out)
             assert len(lines(out.getvalue())) == there + 2
             done = await import_user(other.engine, out)
-            assert done.records + done.sessions + done.quarantine + done.same == there
+            assert done.records + done.relations + done.sessions + done.quarantine + done.same == there
             assert lines(await exported(other, "alice")) == lines(out.getvalue())
             report = await other.check()
             assert (report.problems, report.notes) == ([], [])

@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from memdb import Database, KnowledgePage, MemoryItem
+from memdb import Database, GraphEntity, GraphRelation, KnowledgePage, MemoryItem
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.transfer import Imported, export_user, form, import_user
 from tests.hostile.shell import NOW
@@ -17,6 +17,8 @@ MESSAGE = {**ITEM, "layer": "message", "session_id": "s1", "key": "000000000001"
 SESSION = {"kind": "session", "session_id": "s1", "created_at": NOW, "updated_at": NOW}
 ASIDE = {"kind": "quarantine", "layer": "item", "key": "x", "reason": "no", "raw": "{}", "quarantined_at": NOW}
 ASIDE["session_id"] = ""
+ENTITY = {**ITEM, "layer": "entity", "title": "Tea", "category": "concept"}
+RELATION = {"kind": "relation", "source": "a", "target": "b", "relation_type": "is", "weight": 0.5, "created_at": NOW}
 
 
 def a_source(folder: str, path: str) -> dict[str, Any]:
@@ -26,8 +28,14 @@ def a_source(folder: str, path: str) -> dict[str, Any]:
     return {**columns, "folder": folder, "path": path}
 
 
-def end(records: int = 0, sessions: int = 0, quarantine: int = 0) -> dict[str, Any]:
-    return {"kind": "end", "records": records, "sessions": sessions, "quarantine": quarantine}
+def end(records: int = 0, sessions: int = 0, quarantine: int = 0, relations: int = 0) -> dict[str, Any]:
+    return {
+        "kind": "end",
+        "records": records,
+        "relations": relations,
+        "sessions": sessions,
+        "quarantine": quarantine,
+    }
 
 
 def written(*lines: Any, whole: bool = True) -> io.BytesIO:
@@ -62,4 +70,13 @@ async def fill(db: Database) -> None:
     await memory.conversation.add_messages([{"role": "user", "content": f"hello {n}", "mood": n} for n in range(6)])
     await memory.conversation.add_message({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]})
     await memory.conversation.compact(2)
+    await memory.graph.add_entities(
+        [GraphEntity(id=id, name=f"Tea {id}", entity_type="drink", description="茶", tags=["tea"]) for id in "xyz"]
+    )
+    await memory.graph.add_relations(
+        [
+            GraphRelation(source_id="z", target_id="x", relation_type="like", weight=0.1),
+            GraphRelation(source_id="x", target_id="y", relation_type="like", weight=1),
+        ]
+    )
     await db.memory("bob").items.save(MemoryItem(id="a", content="bob's"))

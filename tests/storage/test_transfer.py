@@ -33,11 +33,12 @@ def test_every_table_is_exported_or_named_as_made_anew() -> None:
 
 
 def test_every_column_is_a_field_or_left_out_for_a_reason() -> None:
-    left_out = {"id", "user_id", "record_id", "seg_revision", "consolidated_id"}
+    left_out = {"id", "user_id", "record_id", "seg_revision", "consolidated_id", "source_id", "target_id"}
     for table, fields in (
         ("record", form.RECORD),
         ("recall", form.RECALL),
         ("session", form.SESSION),
+        ("relation", form.RELATION[2:]),
         ("quarantine", form.QUARANTINE),
         *form.OWN_FIELDS.items(),
     ):
@@ -67,20 +68,22 @@ async def test_there_and_back(db: Database, tmp_path: Path) -> None:
     await fill(db)
     path = tmp_path / "alice.jsonl"
     done = await export_user(db.engine, "alice", path)
-    assert (done.records, done.sessions, done.quarantine, done.damaged) == (11, 1, 0, 0)
-    assert done.layers == {"item": 2, "page": 2, "message": 7}
+    assert (done.records, done.relations, done.sessions, done.quarantine, done.damaged) == (14, 2, 1, 0, 0)
+    assert done.layers == {"item": 2, "page": 2, "message": 7, "entity": 3}
     assert done.bytes == path.stat().st_size
     head = json.loads(path.read_text().split("\n")[0])
-    assert head == {**HEAD, "records": 11, "exported_at": "2026-01-01T12:00:00.000000Z"}
+    assert head == {**HEAD, "records": 14, "exported_at": "2026-01-01T12:00:00.000000Z"}
     async with memdb.open(tmp_path / "b.db") as other:
         stored = await import_user(other.engine, path)
-        assert (stored.records, stored.sessions, stored.layers) == (11, 1, done.layers)
+        assert (stored.records, stored.relations, stored.sessions, stored.layers) == (14, 2, 1, done.layers)
         assert await exported(other) == await exported(db)
         assert (await other.check()).notes == []
         there, here = other.memory("alice", "s1"), db.memory("alice", "s1")
         assert await there.conversation.last_consolidated() == await here.conversation.last_consolidated() == 5
         assert await there.conversation.messages() == await here.conversation.messages()
         assert await there.items.list() == await here.items.list()
+        assert await there.graph.get_related("x") == await here.graph.get_related("x") != []
+        assert await there.graph.find_by_keywords(["tea"]) == await here.graph.find_by_keywords(["tea"])
         assert await there.items.recall_stats("a") == await here.items.recall_stats("a")
         for query in ("tea", "部署", "state graph", "tokens", "hello 3"):
             assert [hit.item for hit in await there.items.search(query)] == [
@@ -98,10 +101,15 @@ async def test_the_same_again_changes_nothing(db: Database, tmp_path: Path) -> N
     before = await exported(db)
     await db.memory("alice").items.record_recall("a", 9.0)  # usage is not content
     again = await import_user(db.engine, path)
-    assert (again.records, again.sessions, again.replaced, again.same) == (0, 0, 0, done.records + done.sessions)
+    assert (again.records, again.sessions, again.replaced, again.same) == (
+        0,
+        0,
+        0,
+        done.records + done.relations + done.sessions,
+    )
     assert (await db.memory("alice").items.recall_stats("a")).recall_count == 2
     won = await import_user(db.engine, path, replace=True)
-    assert (won.records, won.replaced, won.same) == (0, 1, done.records)
+    assert (won.records, won.replaced, won.same) == (0, 1, done.records + done.relations)
     assert await exported(db) == before
 
 
@@ -265,5 +273,15 @@ async def test_order_is_kept_and_numbers_are_new(db: Database) -> None:
 
 
 def test_the_documented_form_names_every_part() -> None:
-    for name in ("record", "session", "quarantine", "end", *form.OWN_FIELDS, "recall", "references", "consolidated"):
+    for name in (
+        "record",
+        "relation",
+        "session",
+        "quarantine",
+        "end",
+        *form.OWN_FIELDS,
+        "recall",
+        "references",
+        "consolidated",
+    ):
         assert name in str(transfer.__doc__)

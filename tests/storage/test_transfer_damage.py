@@ -14,7 +14,7 @@ from memdb import Database, InvalidInput, MemoryItem
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.transfer import export_user, import_user
 from tests.hostile.shell import NOW, inserted, shell
-from tests.storage.exports import ASIDE, HEAD, ITEM, MESSAGE, SESSION, end, exported, imported, written
+from tests.storage.exports import ASIDE, HEAD, ITEM, MESSAGE, RELATION, SESSION, end, exported, imported, written
 
 # -- what cannot be read ----------------------------------------------------------------------------------------------
 
@@ -103,13 +103,16 @@ BAD_LINES: dict[str, tuple[Any, str]] = {
     "no object": ([1], "it is no object"),
     "a head again": (HEAD, "its kind is 'None'"),
     "no kind": ({"layer": "item"}, "its kind is 'None'"),
-    "a kind of a newer memdb": ({"kind": "entity"}, "its kind is 'entity', which this memdb does not know"),
+    "a kind of a newer memdb": ({"kind": "episode"}, "its kind is 'episode', which this memdb does not know"),
     "a kind that is a list": ({"kind": []}, "its kind is"),
     "a record number": ({**ITEM, "record_id": 1}, "the field 'record_id' is none that this memdb knows"),
     "an id": ({**ITEM, "id": 1}, "the field 'id'"),
     "a user": ({**ITEM, "user_id": "bob"}, "the field 'user_id'"),
     "twins": ({**ITEM, "content_seg": "x"}, "the field 'content_seg'"),
-    "a layer of a newer memdb": ({**ITEM, "layer": "entity"}, "its layer is 'entity', which this memdb does not know"),
+    "a layer of a newer memdb": (
+        {**ITEM, "layer": "episode"},
+        "its layer is 'episode', which this memdb does not know",
+    ),
     "a table of another layer": ({**ITEM, "message": {"role": "user"}}, "the field 'message' is none"),
     "a table of a newer layer": ({**ITEM, "entity": {"kind": "x"}}, "the field 'entity' is none"),
     "no row of its own": ({**MESSAGE, "message": None}, "the field message must be an object"),
@@ -146,6 +149,12 @@ BAD_LINES: dict[str, tuple[Any, str]] = {
         {**SESSION, "consolidated": {"layer": "message", "key": "000000000009"}},
         "the session 's1' is consolidated up to message '000000000009', which is not there",
     ),
+    "a relation to nothing": (RELATION, "the source of the relation, the entity 'a', is not there"),
+    "a relation to itself": ({**RELATION, "target": "a"}, "both ends of the relation are 'a'"),
+    "a relation without a type": ({**RELATION, "relation_type": None}, "relation_type must be text"),
+    "a relation of a key too long": ({**RELATION, "target": "k" * 1_001}, "target has 1,001 characters"),
+    "a relation of numbers": ({**RELATION, "source_id": 1}, "the field 'source_id' is none"),
+    "a weight of a text": ({**RELATION, "weight": "strong"}, "weight must be a number"),
     "a row of quarantine without a reason": ({**ASIDE, "reason": None}, "reason must be text"),
 }
 

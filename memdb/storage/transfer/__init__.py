@@ -6,7 +6,7 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
 
 1. The head, the first line:
 
-       {"memdb": "export", "version": 1, "schema": 2, "user_id": "alice", "session_id": "s1",
+       {"memdb": "export", "version": 1, "schema": 3, "user_id": "alice", "session_id": "s1",
         "exported_at": "2026-11-30T09:00:00.000000Z", "records": 2960}
 
    `version` is the version of this form, `schema` that of the file it came from; a reader refuses what is newer than it
@@ -27,22 +27,31 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    the layer's own table holds, under the table's name: `message` of a record of layer "message", `source` of a page
    that came from a synced folder. Record numbers, user ids, the index and all that can be made anew are left out.
 
-3. A line for each session of which more is known than its records say:
+3. A line for each relation between two entities, in the order in which the relations were first stored:
+
+       {"kind": "relation", "source": "ana", "target": "atlas", "relation_type": "works_on", "weight": 0.8,
+        "created_at": "..."}
+
+   `source` and `target` are the keys of records of layer "entity", which stand before it or are in the file that it is
+   imported into. They and `relation_type` are a relation's identity.
+
+4. A line for each session of which more is known than its records say:
 
        {"kind": "session", "session_id": "s1", "created_at": "...", "updated_at": "...", "metadata": {},
         "consolidated": {"layer": "message", "key": "000000000012"}}
 
    `consolidated` names the last message that is consolidated, and is left out where none is.
 
-4. A line for each row that could not be read, with its bytes:
+5. A line for each row that could not be read, with its bytes:
 
        {"kind": "quarantine", "layer": "item", "session_id": "", "key": "drink", "reason": "broken JSON",
         "raw": "{\\"content\\":\\"546561\\", ...}", "quarantined_at": "..."}
 
-   These are what the file's quarantine holds, and the records and sessions that the export itself could not read.
+   These are what the file's quarantine holds, and the records, relations and sessions that the export itself could not
+   read.
 
-5. The last line counts the lines between: {"kind": "end", "records": 2960, "sessions": 1, "quarantine": 0}. Without it
-   the file is cut short.
+6. The last line counts the lines between: {"kind": "end", "records": 2960, "relations": 12, "sessions": 1,
+   "quarantine": 0}. Without it the file is cut short. Files of schema 1 and 2 have no relations, nor a count of them.
 
 Fields
 ------

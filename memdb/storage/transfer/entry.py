@@ -13,8 +13,10 @@ from memdb.storage.transfer.form import (
     QUARANTINE,
     RECALL,
     RECORD,
+    RELATION,
     SESSION,
     check_identity,
+    check_relation,
     check_words,
     understand,
 )
@@ -31,8 +33,8 @@ class Entry:
     Args:
         number: its place in the file, from 1.
         size: how many bytes it takes.
-        kind: "record", "session" or "quarantine".
-        columns: those of RECORD, SESSION or QUARANTINE.
+        kind: "record", "relation", "session" or "quarantine".
+        columns: those of RECORD, RELATION, SESSION or QUARANTINE.
         references: layer and key of what a record points at.
         recall: the columns of RECALL; None when there are none.
         own: for each table of the record's layer that has a row of it, its columns.
@@ -54,7 +56,7 @@ class Entry:
 
     @property
     def identity(self) -> Row:
-        """Layer, session and key of a record."""
+        """Layer, session and key of a record; source, target and type of a relation."""
         return self.columns[:3]
 
     def column(self, name: str) -> Any:
@@ -108,6 +110,12 @@ def _record(line: Line, fields: dict[str, Any]) -> Entry:
     )
 
 
+def _relation(line: Line, fields: dict[str, Any]) -> Entry:
+    columns = understand(RELATION, fields)
+    check_relation(*columns[:2])
+    return Entry(line.number, line.size, "relation", columns)
+
+
 def _session(line: Line, fields: dict[str, Any]) -> Entry:
     columns = understand(SESSION, fields)
     check_id(columns[0], "session_id")
@@ -123,7 +131,7 @@ def _quarantine(line: Line, fields: dict[str, Any]) -> Entry:
     return Entry(line.number, line.size, "quarantine", understand(QUARANTINE, fields))
 
 
-_MAKERS = {"record": _record, "session": _session, "quarantine": _quarantine}
+_MAKERS = {"record": _record, "relation": _relation, "session": _session, "quarantine": _quarantine}
 
 
 def _within(columns: Any, value: Any, name: str) -> Row:

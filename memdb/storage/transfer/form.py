@@ -15,7 +15,7 @@ from sqlalchemy import CheckConstraint, Column, Float, Integer, Table, Text
 
 from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.clock import from_text
-from memdb.storage.schema import message, quarantine, recall, record, record_reference, session, source
+from memdb.storage.schema import message, quarantine, recall, record, record_reference, relation, session, source
 from memdb.text.check import check_id, check_text, is_valid
 from memdb.text.json_text import to_exact_json
 
@@ -45,12 +45,13 @@ LAYERS: dict[str, tuple[Own, ...]] = {
     "item": (),
     "page": (Own(source, always=False),),
     "message": (Own(message, always=True),),
+    "entity": (),
 }
 OWN = tuple(own for tables in LAYERS.values() for own in tables)
 
 # Tables that have lines or fields of their own, and those that triggers make anew from them.
-SPECIAL = (record, record_reference, recall, session, quarantine)
-DERIVED = ("record_tag", "scope")
+SPECIAL = (record, record_reference, recall, relation, session, quarantine)
+DERIVED = ("record_tag", "scope", "eviction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,11 @@ def _field(column: Column[Any], checks: str) -> Field:
 # What is left out: numbers and whose it is (the reader knows), the texts for the index (they are made anew).
 RECORD = fields_of(record, "id", "user_id", "seg_revision", *(c.name for c in record.c if c.name.endswith("_seg")))
 RECALL = fields_of(recall, "record_id")
+RELATION = (  # its ends by their keys; the first three are its identity
+    Field("source", "text", _REQUIRED),
+    Field("target", "text", _REQUIRED),
+    *fields_of(relation, "id", "user_id", "source_id", "target_id"),
+)
 SESSION = fields_of(session, "user_id", "consolidated_id")
 QUARANTINE = fields_of(quarantine, "id", "user_id")
 OWN_FIELDS = {own.table.name: fields_of(own.table, "record_id", "user_id") for own in OWN}
@@ -257,3 +263,13 @@ def check_identity(layer: object, session_id: object, key: object) -> None:
     if session_id != "":
         check_id(session_id, "session_id")
     check_id(key, "key")
+
+
+def check_relation(source: object, target: object) -> None:
+    """Refuse what cannot be the two ends of a relation.
+
+    Raises:
+        InvalidInput: an id that is empty, too long, or no text; or both are the same.
+    """
+    if check_id(source, "source") == check_id(target, "target"):
+        raise InvalidInput(f"both ends of the relation are {str(source)[:40]!r}")

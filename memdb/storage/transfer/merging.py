@@ -14,6 +14,7 @@ from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.form import QUARANTINE, SESSION
 from memdb.storage.transfer.putting import Records, insert_into, without
 from memdb.storage.transfer.reading import Problem
+from memdb.storage.transfer.relations import Relations
 from memdb.storage.transfer.rows import PAGE, Row
 
 PAGE_BYTES = 8_000_000  # of lines that are stored with one statement
@@ -28,8 +29,9 @@ class Imported:
         user_id: whose memory it is now.
         records: how many records were new.
         layers: how many of them in each layer.
-        replaced: records and sessions that took the place of others.
-        same: records, sessions and rows of the quarantine that were there already.
+        relations: relations that were new.
+        replaced: records, relations and sessions that took the place of others.
+        same: records, relations, sessions and rows of the quarantine that were there already.
         sessions: sessions that were new.
         quarantine: rows that were added to the quarantine.
         skipped: lines that were left out, for they are damaged.
@@ -39,6 +41,7 @@ class Imported:
     user_id: str
     records: int = 0
     layers: dict[str, int] = field(default_factory=dict)
+    relations: int = 0
     replaced: int = 0
     same: int = 0
     sessions: int = 0
@@ -71,10 +74,12 @@ class Merge:
         self._connection = connection
         self._user_id = user_id
         self._table = Records(connection, user_id, exact=replace)
+        self._edges = Relations(connection, user_id)
         self._replace = replace
         self._skip_damaged = skip_damaged
         self._report = Imported(user_id)
-        self._page: dict[Row, Entry] = {}
+        self._page: dict[Row, Entry] = {}  # of one kind
+        self._kind = ""
         self._page_bytes = 0
         self._aside: Counter[bytes] | None = None
         self._conflicts: list[str] = []
@@ -84,9 +89,10 @@ class Merge:
         """Store a line, now or with those that follow."""
         if isinstance(entry, Problem):
             self._problem(entry)
-        elif entry.kind == "record":
-            if entry.identity in self._page:  # the same again: it meets the first one in the file
+        elif entry.kind in ("record", "relation"):
+            if entry.kind != self._kind or entry.identity in self._page:  # the same again meets the first in the file
                 self._flush()
+            self._kind = entry.kind
             self._page[entry.identity] = entry
             self._page_bytes += entry.size
             if len(self._page) >= PAGE or self._page_bytes >= PAGE_BYTES:
@@ -114,7 +120,7 @@ class Merge:
     def _flush(self) -> None:
         page, self._page, self._page_bytes = list(self._page.values()), {}, 0
         if page:
-            self._guarded(page, self._records)
+            self._guarded(page, self._records if self._kind == "record" else self._relations)
 
     def _guarded(self, entries: list[Entry], store: Callable[[list[Entry]], None]) -> None:
         """Store lines; where one of them breaks a rule of its table, find it by storing each alone."""
@@ -171,6 +177,28 @@ class Merge:
                 self._report.records += 1
                 layer = entry.identity[0]
                 self._report.layers[layer] = self._report.layers.get(layer, 0) + 1
+
+    # -- relations ----------------------------------------------------------------------------------------------------
+
+    def _relations(self, entries: list[Entry]) -> None:
+        changed, same, conflicts, replaced = [], 0, [], 0
+        for entry, there in zip(entries, self._edges.meet(entries), strict=True):
+            if there[2] is None:
+                changed.append((entry, there))
+            elif there[3:] == entry.columns[3:]:
+                same += 1
+            elif self._replace:
+                changed.append((entry, there))
+                replaced += 1
+            else:
+                conflicts.append("relation {0!r} {2} {1!r}".format(*entry.identity))
+        if not conflicts and not self._conflict_count:
+            self._edges.put(changed)
+        for conflict in conflicts:
+            self._conflict(conflict)
+        self._report.same += same
+        self._report.replaced += replaced
+        self._report.relations += len(changed) - replaced
 
     # -- sessions and the quarantine ----------------------------------------------------------------------------------
 

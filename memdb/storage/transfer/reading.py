@@ -21,7 +21,7 @@ from memdb.storage.transfer.target import is_database
 from memdb.text.check import check_id
 
 PROBLEMS_KEPT = 5
-_COUNTED = ("records", "sessions", "quarantine")  # in the last line
+_COUNTED = ("records", "relations", "sessions", "quarantine")  # in the last line
 
 
 @dataclass(frozen=True, slots=True)

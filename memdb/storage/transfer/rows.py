@@ -195,9 +195,9 @@ def aside(connection: sqlite3.Connection, user_id: str, session_id: str | None =
 
 def raw_record(connection: sqlite3.Connection, found: Stored) -> str:
     """Return every column of a record and of what belongs to it as JSON, with their bytes in hexadecimal."""
-    raw: dict[str, Any] = _raw(connection, record, "id", found.id)
+    raw: dict[str, Any] = raw_row(connection, record, "id", found.id)
     for table in (recall, *(own.table for own in OWN)):
-        if columns := _raw(connection, table, "record_id", found.id):
+        if columns := raw_row(connection, table, "record_id", found.id):
             raw[table.name] = columns
     if found.references:
         raw["references"] = [[_hex(layer), _hex(key)] for layer, key in found.references]
@@ -209,7 +209,8 @@ def raw_columns(fields: Sequence[Field], columns: Row) -> str:
     return json.dumps({field.name: _hex(value) for field, value in zip(fields, columns, strict=True)})
 
 
-def _raw(connection: sqlite3.Connection, table: Table, key: str, record_id: int) -> dict[str, str]:
+def raw_row(connection: sqlite3.Connection, table: Table, key: str, record_id: int) -> dict[str, str]:
+    """Return the columns of the row with a number, with their bytes in hexadecimal; {} where there is none."""
     names = [column.name for column in table.c if not column.name.endswith("_seg")]
     hexes = ", ".join(f"hex({name})" for name in names)
     found = connection.execute(f"SELECT {hexes} FROM {table.name} WHERE {key} = ?", (record_id,)).fetchone()

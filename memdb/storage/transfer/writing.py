@@ -16,8 +16,9 @@ from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
 from memdb.storage.lines import MAX_LINE_BYTES
 from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.transfer import rows
+from memdb.storage.transfer import relations, rows
 from memdb.storage.transfer.form import QUARANTINE, SESSION, VERSION, as_line, say
+from memdb.storage.transfer.relations import StoredRelation
 from memdb.storage.transfer.rows import PAGE, Row, Stored
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import check_target
@@ -37,9 +38,10 @@ class Exported:
         user_id: whose memory.
         records: how many records.
         layers: how many of them in each layer.
+        relations: relations between entities.
         sessions: sessions of which more is known than their records say.
         quarantine: rows with their raw bytes, the damaged ones among them.
-        damaged: records, sessions and rows of the quarantine that could not be read.
+        damaged: records, relations, sessions and rows of the quarantine that could not be read.
         problems: which the first of these are, and what is wrong with them.
         bytes: the size of what was written.
     """
@@ -47,6 +49,7 @@ class Exported:
     user_id: str
     records: int = 0
     layers: dict[str, int] = field(default_factory=dict)
+    relations: int = 0
     sessions: int = 0
     quarantine: int = 0
     damaged: int = 0
@@ -132,6 +135,7 @@ class _Export:
         self._course = course
         self._report = Exported(user_id)
         self._damaged = array("q")  # numbers of records that cannot be read
+        self._loose = array("q")  # and of relations
         counts = [rows.of_user(connection, query, user_id, session_id).fetchone()[0] for query in _COUNTS]
         self._total: int = counts[0]
         if not any(counts):
@@ -164,6 +168,13 @@ class _Export:
                 yield line
             else:
                 self._damaged.append(found.id)
+        unreadable = set(self._damaged)
+        for relation in self._relations(self._relation_ids()):
+            if line := self._readable(relations.said_relation, relation, unreadable):
+                self._report.relations += 1
+                yield line
+            else:
+                self._loose.append(relation.id)
         for session in self._sessions():
             if line := self._readable(rows.said_session, *session):
                 self._report.sessions += 1
@@ -175,6 +186,7 @@ class _Export:
         yield {
             "kind": "end",
             "records": report.records,
+            "relations": report.relations,
             "sessions": report.sessions,
             "quarantine": report.quarantine,
         }
@@ -197,6 +209,17 @@ class _Export:
             yield from rows.stored(self._connection, self._report.user_id, page)
             done += len(page)
 
+    def _relation_ids(self) -> Iterator[list[int]]:
+        user_id, session_id = self._whose
+        if session_id is None:  # entities live by user
+            cursor = relations.relation_ids(self._connection, user_id)
+            while page := [number for (number,) in cursor.fetchmany(PAGE)]:
+                yield page
+
+    def _relations(self, pages: Iterator[list[int]]) -> Iterator[StoredRelation]:
+        for page in pages:
+            yield from relations.stored_relations(self._connection, page)
+
     def _sessions(self) -> Iterator[tuple[Row, str | None]]:
         return rows.sessions(self._connection, *self._whose, unreadable=self._damaged)
 
@@ -214,12 +237,20 @@ class _Export:
                 yield {"kind": "quarantine", **say(QUARANTINE, columns)}
             except SerializationError as error:
                 yield self._unreadable(columns[:3], rows.raw_columns(QUARANTINE, columns), error)
-        damaged = self._damaged
-        for found in self._stored(damaged[at : at + PAGE].tolist() for at in range(0, len(damaged), PAGE)):
+        for found in self._stored(_pages(self._damaged)):
             try:
                 rows.said_record(found)
             except SerializationError as error:
                 yield self._unreadable(found.columns[:3], rows.raw_record(self._connection, found), error)
+        unreadable = set(self._damaged)
+        for relation in self._relations(_pages(self._loose)):
+            try:
+                relations.said_relation(relation, unreadable)
+            except SerializationError as error:
+                ends = f"{relation.ends[0]} to {relation.ends[1]}"
+                yield self._unreadable(
+                    ("relation", "", ends), relations.raw_relation(self._connection, relation), error
+                )
         for columns, consolidated in self._sessions():
             try:
                 rows.said_session(columns, consolidated)
@@ -234,6 +265,10 @@ class _Export:
             self._report.problems.append(f"{layer} {key!r} cannot be read and was exported as its bytes: {error}")
         values = (layer, session_id, key, f"found by an export: {error}", raw, self._now)
         return {"kind": "quarantine", **say(QUARANTINE, values)}
+
+
+def _pages(numbers: array[int]) -> Iterator[list[int]]:
+    return (numbers[at : at + PAGE].tolist() for at in range(0, len(numbers), PAGE))
 
 
 def _plain(value: Any) -> str:

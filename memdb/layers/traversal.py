@@ -1,0 +1,189 @@
+"""The traversal of the graph: what lies within some relations of an entity, in one statement over record numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from memdb.errors import GraphError, InvalidInput
+from memdb.layers.arguments import check_limit
+from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, entity_of
+from memdb.layers.reading import RECORD, shaped
+from memdb.layers.record import UNREADABLE, Place
+from memdb.layers.traversal_statement import DIRECTIONS, MAX_DEPTH, statement
+from memdb.storage.clock import from_text
+from memdb.storage.transaction import Row, Transaction
+from memdb.text.check import check_text
+
+__all__ = ["DEFAULT_FAN_OUT", "DIRECTIONS", "MAX_DEPTH", "Traversal", "related"]
+
+DEFAULT_FAN_OUT = 50
+MAX_FAN_OUT = 10_000
+MAX_TIMEOUT_S = 3_600
+_TAGS = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """What is asked of a traversal.
+
+    Args:
+        depth: how many relations away at most, 1 to MAX_DEPTH.
+        direction: "out" follows relations from source to target, "in" from target to source, "both" either way.
+        relation_types: follow only relations of these types, matched exactly; None for all, an empty tuple for none.
+        fan_out: of each entity follow only its strongest relations, so many of those asked for, ties by the other
+            entity's record; None for all. Equally strong ones to one entity count as one at the cap.
+        limit: how many entities at most, 0 to 10,000.
+        timeout: how long the search may take, in seconds; None for as long as it takes.
+        paths: whether each entity comes with all relations of its best path, or with the last of them only.
+
+    Raises:
+        InvalidInput: one of them is not what it must be.
+    """
+
+    depth: int = 2
+    direction: str = "both"
+    relation_types: tuple[str, ...] | None = None
+    fan_out: int | None = DEFAULT_FAN_OUT
+    limit: int = 200
+    timeout: float | None = 5.0
+    paths: bool = False
+
+    def __post_init__(self) -> None:
+        _check_range(self.depth, "depth", MAX_DEPTH)
+        if self.direction not in DIRECTIONS:
+            raise InvalidInput(f"direction must be one of {', '.join(DIRECTIONS)}, not {self.direction!r}")
+        if self.relation_types is not None:
+            if isinstance(self.relation_types, str) or not isinstance(self.relation_types, Iterable):
+                raise InvalidInput(f"relation_types must be a list of types, not {self.relation_types!r}")
+            types = tuple(check_text(value, "relation_types") for value in self.relation_types)
+            object.__setattr__(self, "relation_types", types)
+        if self.fan_out is not None:
+            _check_range(self.fan_out, "fan_out", MAX_FAN_OUT)
+        check_limit(self.limit)
+        timeout = self.timeout
+        if timeout is not None and (
+            isinstance(timeout, bool)
+            or not isinstance(timeout, int | float)
+            or not (math.isfinite(timeout) and 0 < timeout <= MAX_TIMEOUT_S)
+        ):
+            raise InvalidInput(
+                f"timeout must be more than 0 and at most {MAX_TIMEOUT_S:,} seconds, or None, not {timeout!r}"
+            )
+
+
+def _check_range(value: object, name: str, greatest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= greatest:
+        raise InvalidInput(f"{name} must be a whole number from 1 to {greatest:,}, not {str(value)[:40]}")
+
+
+def related(tx: Transaction, place: Place, start: Sequence[int], how: Traversal) -> list[ScoredEntity]:
+    """Return the entities within `how.depth` relations of any of `start`: nearest first, by weight, by record number.
+
+    Expired entities are left out, though paths may lead over them; one whose row cannot be read is left out and marked
+    for the quarantine. Of paths that weigh the same, the one told is that of the fewest relations.
+
+    Args:
+        start: the record numbers of the entities to start from; they are not in the answer.
+        how: what is asked.
+
+    Raises:
+        GraphError: the search took longer than `how.timeout`.
+    """
+    if not start or not how.limit or how.relation_types == ():
+        return []
+    values = place.values(start=json.dumps(list(start)), now=tx.now)
+    if how.fan_out is not None:
+        values["fan_out"] = how.fan_out
+    if how.relation_types is not None:
+        values["types"] = json.dumps(how.relation_types)
+    try:
+        with nullcontext() if how.timeout is None else tx.deadline(how.timeout):
+            return _answer(tx, place, _nearest(tx, values, how), paths=how.paths)
+    except TimeoutError:
+        raise GraphError(
+            f"the search at depth {how.depth} took longer than {how.timeout:g} seconds and was given up; ask for less:"
+            " a smaller depth or fan_out, fewer relation_types or a smaller limit, or give it a longer timeout"
+        ) from None
+
+
+def _nearest(tx: Transaction, values: dict[str, Any], how: Traversal) -> list[Row]:
+    """Return the rows of the nearest entities that there are.
+
+    What has expired or is gone takes places of the statement's answer: it is asked again for as many more, which only
+    a file changed by hand makes necessary.
+    """
+    typed, capped = how.relation_types is not None, how.fan_out is not None
+    sql = statement(how.depth, how.direction, typed=typed, capped=capped, paths=how.paths)
+    enough = how.limit
+    while True:
+        rows = tx.rows(sql, {**values, "enough": enough})
+        there = [row for row in rows if row[1] is not None]
+        if len(there) >= how.limit or len(rows) < enough:
+            return there[: how.limit]
+        enough = how.limit + 2 * (len(rows) - len(there))
+
+
+_WALKED = """
+SELECT relation.id, relation.source_id, relation.target_id, relation.relation_type, relation.weight
+  FROM json_each(:relations) AS wanted CROSS JOIN relation ON relation.id = wanted.value
+ WHERE +relation.user_id = :user_id"""
+_KEYS = """
+SELECT record.id, record.key FROM json_each(:ids) AS wanted CROSS JOIN record ON record.id = wanted.value
+ WHERE +record.user_id = :user_id"""
+
+
+def _answer(tx: Transaction, place: Place, rows: list[Row], *, paths: bool) -> list[ScoredEntity]:
+    """Return what the rows of the statement say, without the entities that cannot be read."""
+    if paths:
+        walked = [row[10].split(",") for row in rows]
+        numbers = json.dumps([*{int(number): None for path in walked for number in path}])
+        known = {row[0]: row[1:] for row in tx.rows(_WALKED, place.values(relations=numbers))}
+        ways = [[known[int(number)] for number in path] for path in walked]
+    else:
+        ways = [[row[10:]] for row in rows]
+    keys = {row[0]: row[1] for row in rows}
+    missing = {end for way in ways for relation in way for end in relation[:2] if end not in keys}
+    keys |= tx.rows(_KEYS, place.values(ids=json.dumps(list(missing))))
+    found = []
+    for row, way in zip(rows, ways, strict=True):
+        if (entity := _entity(tx, row)) is not None:
+            relations = [made for relation in way if (made := _relation(keys, *relation)) is not None]
+            distance = row[8]
+            found.append(ScoredEntity(entity, distance, 1 / (1 + distance), row[9], relations))
+    return found
+
+
+def _relation(keys: dict[int, str], source: int, target: int, kind: str, weight: float) -> GraphRelation | None:
+    """Return a relation by its ends' keys; None where one is gone or anything is no text, which only damage does."""
+    source_id, target_id = keys.get(source), keys.get(target)
+    if not str is type(source_id) is type(target_id) is type(kind):
+        return None
+    return GraphRelation.trusted(source_id=source_id, target_id=target_id, relation_type=kind, weight=weight)
+
+
+def _entity(tx: Transaction, row: Row) -> GraphEntity | None:
+    """Return the entity of a row; what is not as memdb writes it goes the way of all layers, into the quarantine."""
+    number, key, name, kind, description, tags, created_at, updated_at = row[:8]
+    if not tx.lenient and str is type(key) is type(name) is type(kind) is type(description) is type(tags):
+        try:
+            words, end = _TAGS.raw_decode(tags)
+            if end == len(tags) and type(words) is list and {str}.issuperset(map(type, words)):
+                created = from_text(created_at)
+                return GraphEntity.trusted(
+                    id=key,
+                    name=name,
+                    entity_type=kind,
+                    description=description,
+                    tags=words,
+                    created_at=created,
+                    updated_at=created if updated_at == created_at else from_text(updated_at),
+                )
+        except UNREADABLE:
+            pass
+    whole = tx.one(RECORD.by_id, id=number)
+    return None if whole is None else next(shaped(tx, [whole], entity_of), None)
