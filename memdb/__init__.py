@@ -213,6 +213,8 @@ logging.getLogger("memdb").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("protocols", "testing"):  # modules of public names of their own
+        return import_module(f"memdb.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'memdb' has no attribute {name!r}")
