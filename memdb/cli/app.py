@@ -8,17 +8,22 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 import memdb
 from memdb.cli import output
 from memdb.cli.demo import demo
+from memdb.cli.explain import explain
 from memdb.cli.files import backup, init, migrate
 from memdb.cli.forget import forget
+from memdb.cli.graph import commands as graph_commands
+from memdb.cli.graph import graph
 from memdb.cli.ingest import ingest
 from memdb.cli.look import check, info
 from memdb.cli.messages import messages
 from memdb.cli.pages import pages
+from memdb.cli.recall import recall
 from memdb.cli.search import search
 from memdb.cli.sync import sync
 from memdb.cli.transfer import export, import_
@@ -29,8 +34,11 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     ingest,
     sync,
     search,
+    recall,
+    explain,
     pages,
     messages,
+    graph,
     info,
     check,
     backup,
@@ -40,6 +48,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     migrate,
     demo,
 )
+GROUPS = {graph: graph_commands}  # the commands that have commands of their own
 
 NOTHING, MISUSE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 # Which error ends with which status; the first match counts.
@@ -50,15 +59,27 @@ _STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (Exception, MISUSE),
 )
 
+
+class _InOrder(TyperGroup):
+    """Lists all commands in their order; typer puts those with commands of their own behind the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [command.__name__ for command in COMMANDS]
+
+
 app = typer.Typer(
     name="memdb",
+    cls=_InOrder,
     add_completion=False,
     rich_markup_mode=None,  # the same plain help on a terminal and in a pipe
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in COMMANDS:
-    app.command()(command)
+    if command in GROUPS:
+        app.add_typer(GROUPS[command], name=command.__name__)
+    else:
+        app.command()(command)
 
 
 def _version(wanted: bool) -> None:

@@ -18,6 +18,8 @@ from memdb.errors import AlreadyExists
 if TYPE_CHECKING:
     from memdb.database import Database
     from memdb.layers.knowledge import KnowledgePage
+    from memdb.layers.layer import Inside
+    from memdb.memory import Memory
     from memdb.retrieval.find import Hit
     from memdb.storage.transaction import Transaction
 
@@ -36,6 +38,15 @@ OF_THE_TALK = (
     "what does the gauge of the boiler say",
     "Which view does Ana want for the room in Lisbon?",
 )
+# What a post-mortem among the notes tells as a story: from, how, to.
+CHAIN = (
+    ("tide service", "presents", "certificate"),
+    ("certificate", "renewed_by", "HTTP-01 challenge"),
+    ("HTTP-01 challenge", "needs", "port 80"),
+    ("boats", "rely_on", "tide service"),
+    ("boats", "keep_data_in", "SQLite"),
+)
+OF_THE_GRAPH = "What stops when port 80 is closed?"
 
 
 def demo(
@@ -43,7 +54,7 @@ def demo(
         str | None, typer.Argument(metavar="[FILE]", help="Where to make it; else in a new folder.", show_default=False)
     ] = None,
 ) -> None:
-    """Make a memory of 24 notes in six languages and four conversations, and ask it nine questions.
+    """Make a memory of 24 notes in six languages and four conversations, and ask it ten questions.
 
     It needs no network and no model. The file stays, to be looked at.
 
@@ -60,6 +71,7 @@ def demo(
 
 async def _demo(file: str) -> None:
     import memdb
+    import memdb.layers.graph
     import memdb.retrieval.find  # before the clock runs
 
     pages, talks = list(_pages()), _talks()
@@ -67,15 +79,18 @@ async def _demo(file: str) -> None:
     began = time.perf_counter()
     async with memdb.open(file) as db:
         await db.memory(USER).pages.add_pages(pages)
+        await db.memory(USER).atomic(_relate)
         for session, turns in talks.items():
             await db.memory(USER, session).conversation.add_messages(turns)
-        stored = f"{len(pages)} notes of an agent about Ana and {messages} messages of {len(talks)} conversations"
-        output.say(f"{stored}, stored in {_since(began)}:", f"  {file}", "")
+        stored = f"{len(pages)} notes of an agent about Ana, {messages} messages of {len(talks)} conversations"
+        output.say(f"{stored} and a small graph, stored in {_since(began)}:", f"  {file}", "")
         command = await db.read(_shell_command, file)
         answers = [await _ask(db, question) for question in QUESTIONS]
         output.say("Of the conversations, where a turn is found by what was said around it:", "")
         for question in OF_THE_TALK:
             await _ask(db, question)
+        output.say("Of the graph, where an answer is what leads to what the question names:", "")
+        await _ask_the_graph(db)
     async with memdb.open(file) as db:
         again = await _find(db, QUESTIONS[0])
         sound = (await db.check()).ok
@@ -86,6 +101,8 @@ async def _demo(file: str) -> None:
         "Now ask it yourself:",
         f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
         f"  memdb messages {shlex.quote(file)} --session luthier",
+        f"  memdb explain {shlex.quote(file)} why did the boats lose the tide service",
+        f"  memdb graph show {shlex.quote(file)} --format mermaid",
         "",
         "The plain sqlite3 shell answers the first question, too:",
         command,
@@ -116,6 +133,37 @@ def _talks() -> dict[str, list[dict[str, Any]]]:
         row = json.loads(line)
         talks.setdefault(session_of(row) or "", []).append(message_of(row))
     return talks
+
+
+def _relate(m: Memory[Inside]) -> None:
+    """Put what hangs on what into the graph: a unit."""
+    from memdb.cli.relate import entity_of
+    from memdb.layers.entity import GraphRelation
+
+    names = dict.fromkeys(name for source, _, target in CHAIN for name in (source, target))
+    m.graph.add_entities(map(entity_of, names))
+    m.graph.add_relations(
+        [GraphRelation(source_id=source, relation_type=how, target_id=target) for source, how, target in CHAIN]
+    )
+
+
+async def _ask_the_graph(db: Database) -> None:
+    """Ask which entities lead to the one that the question names, over however many relations."""
+    from rich.text import Text
+
+    from memdb.cli.entities import way
+    from memdb.text.extractor import SimpleKeywordExtractor
+
+    graph = db.memory(USER).graph
+    began = time.perf_counter()
+    named = await graph.find_by_keywords(SimpleKeywordExtractor().extract(OF_THE_GRAPH), limit=1)
+    hits = await graph.get_related(named[0].id, depth=4, direction="in", paths=True)
+    console = output.console()
+    console.print(Text.assemble((OF_THE_GRAPH, "bold cyan"), (f"  {_since(began)}", "dim")))
+    for hit in hits:
+        told = f"  {way({}, named[0], hit)}"
+        console.print(Text.assemble((f"{hit.score:6.2f}  ", "cyan"), (hit.entity.name, "bold"), (told, "dim")))
+    output.say("")
 
 
 async def _find(db: Database, question: str) -> list[Hit]:
