@@ -85,8 +85,8 @@ class Memory(Generic[Mode]):
 
         def act(tx: Transaction) -> R:
             inside: Memory[Inside] = Memory(scope, tx)
-            if talk is not None and talk.config is not None:
-                inside.conversation.configure(talk.config)
+            if talk is not None and talk._config is not None:
+                inside.conversation.configure(talk._config)
             return unit(inside)
 
         home = self._home

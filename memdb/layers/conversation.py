@@ -73,7 +73,7 @@ _OWN_ROW = Statement(
 class ConversationMemory(Layer[Mode]):
     """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
 
-    config: ConversationMemoryConfig | None = None
+    _config: ConversationMemoryConfig | None = None
 
     def configure(self, config: ConversationMemoryConfig) -> Self:
         """Let this object keep a window of the session, or leave old tool results out of its history; return it.
@@ -88,7 +88,7 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: it is not what it must be.
         """
-        self.config = ConversationMemoryConfig.model_validate(config)
+        self._config = ConversationMemoryConfig.model_validate(config)
         return self
 
     @property
@@ -109,14 +109,14 @@ class ConversationMemory(Layer[Mode]):
         Raises:
             InvalidInput: the role or the content is missing, or a value is not what it must be.
         """
-        return _append(tx, [(self._place, message)], [self.config])[0]
+        return _append(tx, [(self._place, message)], [self._config])[0]
 
     @add_message.together
     @staticmethod
     def _add_together(
         tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Message | Mapping[str, Any]]]
     ) -> list[int]:
-        return _append(tx, [(talk._place, message) for talk, message in calls], [talk.config for talk, _ in calls])
+        return _append(tx, [(talk._place, message) for talk, message in calls], [talk._config for talk, _ in calls])
 
     @writes
     def add_messages(self, tx: Transaction, messages: Iterable[Message | Mapping[str, Any]]) -> int:
@@ -132,7 +132,7 @@ class ConversationMemory(Layer[Mode]):
             InvalidInput: one of them is not what it must be, or there are too many; nothing was stored.
         """
         given = check_bulk(messages, "messages")
-        return len(_append(tx, list(zip(repeat(self._place), given)), [self.config] * len(given)))
+        return len(_append(tx, list(zip(repeat(self._place), given)), [self._config] * len(given)))
 
     add_message.needing(load_counter)
     add_messages.needing(load_counter)
@@ -160,9 +160,9 @@ class ConversationMemory(Layer[Mode]):
         """
         most = None if max_messages is None else check_limit(max_messages, "max_messages")
         history = legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
-        if self.config is None or self.config.compact is None:
+        if self._config is None or self._config.compact is None:
             return history
-        return compacted(history, self.config.compact, exact_counter())
+        return compacted(history, self._config.compact, exact_counter())
 
     @reads
     def search(self, tx: Transaction, query: str, k: int = 3, *, all_sessions: bool = False) -> list[ScoredMessage]:

@@ -68,7 +68,7 @@ def add(tx: Transaction, values: Mapping[str, Any], what: str) -> None:
         AlreadyExists: the key is taken.
     """
     if tx.put(_ADD, values) == 0:
-        raise AlreadyExists(f"there is a {what} {values['key']!r} already; update it, or choose another id")
+        raise AlreadyExists(f"{what} {values['key']!r} exists already; update it, or choose another id")
 
 
 def put_many(tx: Transaction, rows: list[dict[str, Any]]) -> None:
@@ -89,7 +89,7 @@ def add_many(tx: Transaction, place: Place, rows: list[dict[str, Any]], what: st
         raise AlreadyExists(f"{what} {twice!r} is given twice; nothing was stored")
     for part in _parts(rows):
         if taken := tx.value(_EXISTING, **place.values(keys=json.dumps([values["key"] for values in part]))):
-            raise AlreadyExists(f"there is a {what} {taken!r} already; nothing was stored")
+            raise AlreadyExists(f"{what} {taken!r} exists already; nothing was stored")
         tx.run(_ADD_EACH, rows=json.dumps(part, ensure_ascii=False))
 
 

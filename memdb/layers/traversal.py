@@ -14,7 +14,7 @@ from memdb.layers.arguments import check_limit
 from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, entity_of
 from memdb.layers.reading import RECORD, shaped
 from memdb.layers.record import UNREADABLE, Place
-from memdb.layers.traversal_statement import DIRECTIONS, MAX_DEPTH, statement
+from memdb.layers.traversal_statement import DIRECTIONS, MAX_DEPTH, ONWARD, statement
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Row, Transaction
 from memdb.text.check import check_text
@@ -25,6 +25,7 @@ DEFAULT_FAN_OUT = 50
 MAX_FAN_OUT = 10_000
 MAX_TIMEOUT_S = 3_600
 _TAGS = json.JSONDecoder()
+_TEXT = {str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ def _nearest(tx: Transaction, values: dict[str, Any], how: Traversal) -> list[Ro
         enough = how.limit + 2 * (len(rows) - len(there))
 
 
+_Numbered = tuple[int, int, str, float]  # a relation with the numbers of its ends
 _WALKED = """
 SELECT relation.id, relation.source_id, relation.target_id, relation.relation_type, relation.weight
   FROM json_each(:relations) AS wanted CROSS JOIN relation ON relation.id = wanted.value
@@ -138,52 +140,69 @@ SELECT record.id, record.key FROM json_each(:ids) AS wanted CROSS JOIN record ON
 
 
 def _answer(tx: Transaction, place: Place, rows: list[Row], *, paths: bool) -> list[ScoredEntity]:
-    """Return what the rows of the statement say, without the entities that cannot be read."""
-    if paths:
-        walked = [row[10].split(",") for row in rows]
-        numbers = json.dumps([*{int(number): None for path in walked for number in path}])
-        known = {row[0]: row[1:] for row in tx.rows(_WALKED, place.values(relations=numbers))}
-        ways = [[known[int(number)] for number in path] for path in walked]
-    else:
-        ways = [[row[10:]] for row in rows]
+    """Return what the rows of the statement say, without the entities that cannot be read.
+
+    A relation is left out where an end is gone or anything is no text, which only damage does.
+    """
+    ways = _walked(tx, place, rows) if paths else [[_last(row[0], *row[10:])] for row in rows]
     keys = {row[0]: row[1] for row in rows}
     missing = {end for way in ways for relation in way for end in relation[:2] if end not in keys}
     keys |= tx.rows(_KEYS, place.values(ids=json.dumps(list(missing))))
     found = []
     for row, way in zip(rows, ways, strict=True):
-        if (entity := _entity(tx, row)) is not None:
-            relations = [made for relation in way if (made := _relation(keys, *relation)) is not None]
+        entity = _unusual(tx, row) if tx.lenient else _entity(*row[1:8]) or _unusual(tx, row)
+        if entity is not None:
+            relations = [
+                GraphRelation.trusted(source_id=source_id, target_id=target_id, relation_type=kind, weight=weight)
+                for source, target, kind, weight in way
+                if str is type(source_id := keys.get(source)) is type(target_id := keys.get(target)) is type(kind)
+            ]
             distance = row[8]
             found.append(ScoredEntity(entity, distance, 1 / (1 + distance), row[9], relations))
     return found
 
 
-def _relation(keys: dict[int, str], source: int, target: int, kind: str, weight: float) -> GraphRelation | None:
-    """Return a relation by its ends' keys; None where one is gone or anything is no text, which only damage does."""
-    source_id, target_id = keys.get(source), keys.get(target)
-    if not str is type(source_id) is type(target_id) is type(kind):
+def _last(number: int, before: int, by: int, kind: str, weight: float) -> _Numbered:
+    return (before, number, kind, weight) if by == ONWARD else (number, before, kind, weight)
+
+
+def _walked(tx: Transaction, place: Place, rows: list[Row]) -> list[list[_Numbered]]:
+    """Return the relations of each row's path, in order."""
+    paths = [[int(number) for number in row[10].split(",")] for row in rows]
+    wanted = json.dumps(list({number for path in paths for number in path}))
+    known = {row[0]: row[1:] for row in tx.rows(_WALKED, place.values(relations=wanted))}
+    return [[known[number] for number in path if number in known] for path in paths]
+
+
+def _entity(
+    key: str, name: str, kind: str, description: str, tags: str, created_at: str, updated_at: str
+) -> GraphEntity | None:
+    """Return an entity of the columns that are read of it; None where one is not as memdb writes it.
+
+    What entity_of does of a whole record, in a third of the time (200 entities: 1.7 and 0.6 ms): half a search's time.
+    """
+    if not str is type(key) is type(name) is type(kind) is type(description) is type(tags):
         return None
-    return GraphRelation.trusted(source_id=source_id, target_id=target_id, relation_type=kind, weight=weight)
+    try:
+        words, end = _TAGS.raw_decode(tags)
+        created = from_text(created_at)
+        updated = created if updated_at == created_at else from_text(updated_at)
+    except UNREADABLE:
+        return None
+    if end != len(tags) or type(words) is not list or not _TEXT.issuperset(map(type, words)):
+        return None
+    return GraphEntity.trusted(
+        id=key,
+        name=name,
+        entity_type=kind,
+        description=description,
+        tags=words,
+        created_at=created,
+        updated_at=updated,
+    )
 
 
-def _entity(tx: Transaction, row: Row) -> GraphEntity | None:
-    """Return the entity of a row; what is not as memdb writes it goes the way of all layers, into the quarantine."""
-    number, key, name, kind, description, tags, created_at, updated_at = row[:8]
-    if not tx.lenient and str is type(key) is type(name) is type(kind) is type(description) is type(tags):
-        try:
-            words, end = _TAGS.raw_decode(tags)
-            if end == len(tags) and type(words) is list and {str}.issuperset(map(type, words)):
-                created = from_text(created_at)
-                return GraphEntity.trusted(
-                    id=key,
-                    name=name,
-                    entity_type=kind,
-                    description=description,
-                    tags=words,
-                    created_at=created,
-                    updated_at=created if updated_at == created_at else from_text(updated_at),
-                )
-        except UNREADABLE:
-            pass
-    whole = tx.one(RECORD.by_id, id=number)
+def _unusual(tx: Transaction, row: Row) -> GraphEntity | None:
+    """Return an entity by way of its whole record, as all layers do; what cannot be read is marked and None."""
+    whole = tx.one(RECORD.by_id, id=row[0])
     return None if whole is None else next(shaped(tx, [whole], entity_of), None)

@@ -118,6 +118,7 @@ def _text(found: Record) -> str:
     Of an entity what it is stands in front, and where nothing describes it, its tags.
     """
     if found.layer == ENTITIES:
-        return f"{found.category}: {found.content or ', '.join(found.words('tags'))}"
+        said = found.content or ", ".join(found.words("tags"))
+        return f"{found.category}: {said}" if said else found.category or ""
     content = found.content.removeprefix(f"# {found.title}\n").lstrip() if found.title else found.content
     return f"{found.summary}\n{content}" if found.summary else content

@@ -110,8 +110,9 @@ def tag_forms(keywords: Sequence[str]) -> list[str]:
         Lower case, distinct, none that is a keyword itself, those of one keyword first, at most MAX_FORMS.
     """
     forms: dict[str, None] = {}
-    words = [[] if RUN.search(keyword) else _name_words(keyword) for keyword in keywords[:MAX_FORMS]]
-    for keyword, parts in zip(keywords, words, strict=False):
+    short = [keyword if len(keyword) <= MAX_TAG_CHARS else "" for keyword in keywords[:MAX_FORMS]]
+    words = [[] if RUN.search(keyword) else _name_words(keyword) for keyword in short]
+    for keyword, parts in zip(short, words, strict=True):
         for cut in (parts, name_parts(keyword) if parts and keyword.isascii() else []):
             forms |= dict.fromkeys(("-".join(cut), "".join(cut))) if len(cut) > 1 else {}
     forms |= {f"{first[0]}-{second[0]}": None for first, second in pairwise(words) if len(first) == len(second) == 1}

@@ -105,7 +105,7 @@ def test_an_entity_with_all_that_is_said_of_it(cli: Cli, path: Path) -> None:
 def test_an_entity_that_is_there_is_refused(cli: Cli, drawn: Path) -> None:
     done = cli("graph", "add", drawn, "Another", "--id", "sg")
     assert done.status == 2
-    assert "'sg' already" in done.complaint
+    assert "entity 'sg' exists already" in done.complaint
 
 
 def test_a_relation_adds_the_ends_that_are_missing_and_says_so(cli: Cli, path: Path) -> None:

@@ -134,6 +134,7 @@ def test_other_spellings_of_tags():
     assert tag_forms(["GPT-4"]) == ["gpt4"]
     assert tag_forms(["state", "状态", "graph"]) == []
     assert tag_forms(["état", "Größe"]) == ["état-größe"]
+    assert tag_forms(["StateGraph", "aB" * 1_000_000, "node", "page"]) == ["state-graph", "node-page"]
     assert tag_forms([]) == tag_forms(["", "..."]) == tag_forms(["state-graph", "stategraph"]) == []
 
 
