@@ -27,14 +27,25 @@ async def library(memory):
     """A small library: pages that refer to each other, and a graph about them."""
     await memory.pages.add_pages(
         [
-            KnowledgePage(id="p1", title="StateGraph", summary="Keeps state between nodes", content="A StateGraph keeps "
-                          "its state in channels.", tags=["state-graph"]),
-            KnowledgePage(id="p2", title="Checkpoints", summary="How a run is resumed", content="Nothing of graphs here, "
-                          "but of state that is kept on disk.", references=["p1"]),
-            KnowledgePage(id="p3", title="Gardening", summary="Roses and their enemies", content="Cut in March.",
-                          references=["p1", "p2"]),
+            KnowledgePage(
+                id="p1",
+                title="StateGraph",
+                summary="Keeps state between nodes",
+                content="A StateGraph keeps its state in channels.",
+                tags=["state-graph"],
+            ),
+            KnowledgePage(
+                id="p2",
+                title="Checkpoints",
+                summary="How a run is resumed",
+                content="Nothing of graphs here, but of state that is kept on disk.",
+                references=["p1"],
+            ),
+            KnowledgePage(
+                id="p3", title="Gardening", summary="Roses and their enemies", content="Cut.", references=["p1", "p2"]
+            ),
         ]
-    )  # fmt: skip
+    )
     await memory.graph.add_entities(
         [
             GraphEntity(id="sg", name="StateGraph", entity_type="concept", tags=["state-graph"]),
