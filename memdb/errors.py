@@ -83,7 +83,7 @@ class SerializationError(MemdbError):
 
 
 class GraphError(MemdbError):
-    """A relation names an entity that is not there."""
+    """A relation names an entity that is not there, or a traversal took longer than it may."""
 
 
 class RetrievalError(MemdbError):

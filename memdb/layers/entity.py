@@ -55,7 +55,7 @@ def _name(value: object) -> str:
 
 def _weight(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"the weight must be a number from 0 to 1, not {str(value)[:40]!r}")
+        raise InvalidInput(f"the weight must be a number from 0 to 1, not {repr(value)[:40]}")
     return float(value)
 
 
@@ -70,8 +70,9 @@ class GraphEntity(Model):
         name: what it is called, at most 1,000 characters; a search by keyword finds it by its beginning.
         entity_type: what it is ("person", "concept", "project", ...), at most 200 characters.
         description: a text, at most 16 MB in UTF-8.
-        tags: atomic words, best first; stored lower-cased, white space inside as a hyphen, repetitions dropped, of more
-            than 8 the first 8. One vocabulary with the tags of pages.
+        tags: none by default (`tags_from_name(name)` makes some); atomic words, best first, stored lower-cased, white
+            space inside as a hyphen, repetitions dropped, of more than 8 the first 8. One vocabulary with the tags of
+            pages.
         created_at: with a time zone; by default when it is added.
         updated_at: when it was last stored; set by memdb.
     """

@@ -8,7 +8,7 @@ from typing import Self
 from memdb.layers import eviction, recall
 from memdb.layers.arguments import check_key
 from memdb.layers.layer import Layer, Mode, reads, reads_counts
-from memdb.layers.policies import NEVER, EvictionConfig
+from memdb.layers.policies import NEVER, EvictionConfig, EvictionPolicy
 from memdb.layers.recall import RecallStats
 from memdb.layers.record import Place
 from memdb.storage.transaction import Transaction
@@ -23,19 +23,26 @@ class EvictingLayer(Layer[Mode]):
     def _place(self) -> Place:
         raise NotImplementedError
 
-    def with_eviction(self, config: EvictionConfig) -> Self:
-        """Return the same store with an eviction policy: its writes keep it within bounds.
+    def with_eviction(self, config: EvictionConfig | EvictionPolicy) -> Self:
+        """Return the same store with an eviction policy: the writes of what is returned keep it within bounds.
 
-        What is stored is one and the same; a store without a policy, or another handle's, evicts nothing.
+        What is stored is one and the same. The store this is called on, one of another handle, and one inside an atomic
+        unit have no policy: call it there, too. Nothing goes before the next write. Entities that go take their
+        relations along.
 
         Args:
-            config: the policy and how often it is checked (agcore document, section 4.2).
+            config: the policy and how often it is checked (agcore document, section 4.2); a policy alone is checked
+                with every write.
 
         Raises:
             InvalidInput: the configuration is not what it must be.
         """
         store = copy(self)
-        store._eviction = EvictionConfig.model_validate(config)
+        store._eviction = (
+            EvictionConfig(policy=config)
+            if isinstance(config, EvictionPolicy)
+            else EvictionConfig.model_validate(config)
+        )
         return store
 
     @reads

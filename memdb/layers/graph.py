@@ -89,6 +89,8 @@ class KnowledgeGraph(EvictingLayer[Mode]):
     def update_entity(self, tx: Transaction, entity: GraphEntity) -> None:
         """Replace an entity. created_at is kept, its relations stay, and all its tags are its own from now on.
 
+        What is left out gets its default: begin from `get_entity` and change a copy.
+
         Raises:
             NotFound: there is no entity with this id; add it.
             InvalidInput: a field is not what it must be.
@@ -234,7 +236,7 @@ class KnowledgeGraph(EvictingLayer[Mode]):
         return [*reading.shaped(tx, named(tx, self._place, keywords, ENTITY_FIELDS, limit), entity_of)]
 
     @reads
-    def find_tags(self, tx: Transaction, prefix: str, limit: int = 100) -> list[str]:
+    def find_tags(self, tx: Transaction, prefix: str = "", limit: int = 100) -> list[str]:
         """Return the tags there are, to choose from before a new one is made: those of pages and entities alike.
 
         Args:

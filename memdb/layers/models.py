@@ -42,10 +42,12 @@ class _Speaking(ModelMetaclass):
     if not TYPE_CHECKING:
 
         def __call__(cls, *args: Any, **fields: Any) -> Any:
+            if args:
+                raise InvalidInput(f"give the fields of {cls.__name__} by name: {', '.join(cls.model_fields)}")
             try:
-                return super().__call__(*args, **fields)
+                return super().__call__(**fields)
             except ValidationError as error:
-                raise invalid(cls.__name__, error) from None
+                raise invalid(cls.__name__, error, cls) from None
 
 
 class Model(BaseModel, metaclass=_Speaking):
@@ -63,7 +65,7 @@ class Model(BaseModel, metaclass=_Speaking):
         try:
             return super().model_validate(obj, **options)
         except ValidationError as error:
-            raise invalid(cls.__name__, error) from None
+            raise invalid(cls.__name__, error, cls) from None
 
     @classmethod
     def trusted(cls, **fields: Any) -> Self:
@@ -79,9 +81,16 @@ class Model(BaseModel, metaclass=_Speaking):
         return made
 
 
-def invalid(what: str, error: ValidationError) -> InvalidInput:
-    """Return a ValidationError as one sentence that names the first wrong field and what was wrong."""
-    first = error.errors(include_url=False, include_input=False)[0]
+def invalid(what: str, error: ValidationError, model: type[BaseModel] | None = None) -> InvalidInput:
+    """Return a ValidationError as one sentence that names the first wrong field and what was wrong.
+
+    A field that there is none of comes first: it is mostly another one misspelt, which then is missing, too.
+    """
+    errors = error.errors(include_url=False, include_input=False)
+    unknown = next((one for one in errors if one["type"] == "extra_forbidden" and len(one["loc"]) == 1), None)
+    if unknown is not None and model is not None:
+        return InvalidInput(f"{what} has no field {unknown['loc'][0]}; its fields are {', '.join(model.model_fields)}")
+    first = errors[0]
     place = ".".join((what, *(str(part) for part in first["loc"])))
     cause = first.get("ctx", {}).get("error")
     reason = str(cause) if isinstance(cause, InvalidInput) else first["msg"][:1].lower() + first["msg"][1:]
@@ -192,13 +201,13 @@ def _instant(value: datetime) -> datetime:
 
 def _factor(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
-        raise InvalidInput(f"a weight must be a number from 0 to {MAX_WEIGHT:,}, not {str(value)[:40]!r}")
+        raise InvalidInput(f"a weight must be a number from 0 to {MAX_WEIGHT:,}, not {repr(value)[:40]}")
     return float(value)
 
 
 def _share(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"it must be a number from 0 to 1, not {str(value)[:40]!r}")
+        raise InvalidInput(f"it must be a number from 0 to 1, not {repr(value)[:40]}")
     return float(value)
 
 

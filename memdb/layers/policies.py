@@ -19,7 +19,7 @@ def _whole(name: str, most: int) -> BeforeValidator:
     def check(value: object) -> object:
         if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
             return value
-        raise InvalidInput(f"{name} must be a whole number from 1 to {most:,}, not {str(value)[:40]!r}")
+        raise InvalidInput(f"{name} must be a whole number from 1 to {most:,}, not {repr(value)[:40]}")
 
     return BeforeValidator(check)
 
@@ -38,7 +38,9 @@ class NoEviction(_Policy):
 
 
 class Ttl(_Policy):
-    """What is older than a time to live goes.
+    """What is older than a time to live goes, with the next write; until then it is read as before.
+
+    What must vanish on time has an `expires_at` (MemoryItem).
 
     Args:
         ttl_secs: seconds from its created_at.
@@ -61,7 +63,8 @@ class RecallBased(RecallBasedConfig):
     """Those of the lowest value go when there are too many; see RecallStats.value, ties as for Capacity.
 
     What was never recalled counts its days from its created_at. With the default weights it is worth less than
-    anything that was recalled: a new item does not stay in a store that is full of recalled ones.
+    anything that was recalled: in a store that is full of recalled ones a new item goes with the very write that stores
+    it, and the write does not tell. Recalled is what the retriever returned, or what `record_recall` was told.
 
     Args:
         max_items: how many stay, at least 1.
@@ -90,6 +93,8 @@ class Hybrid(_Policy):
     def _bounded(self) -> Hybrid:
         if self.recall is not None and self.most is None:
             raise InvalidInput("recall evicts what is beyond max_items; give max_items, too")
+        if isinstance(self.recall, RecallBased) and self.most != self.recall.max_items:
+            raise InvalidInput(f"max_items is {self.most} here and {self.recall.max_items} in recall; give it once")
         return self
 
     @property
@@ -104,7 +109,14 @@ EvictionPolicy = NoEviction | Ttl | Capacity | RecallBased | Hybrid
 
 
 def _policy(value: object) -> object:
-    return NoEviction() if value is None else value
+    if value is None:
+        return NoEviction()
+    if not isinstance(value, EvictionPolicy):
+        raise InvalidInput(
+            "policy must be a NoEviction, Ttl, Capacity, RecallBased or Hybrid, such as Capacity(max_items=1000), "
+            f"not {repr(value)[:40]}"
+        )
+    return value
 
 
 class EvictionConfig(Model):

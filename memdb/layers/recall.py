@@ -64,6 +64,8 @@ class RecallStats:
             now: the present time, with a time zone. A time before the last recall counts as the last recall.
             config: the weights; the document's by default.
         """
+        if now.tzinfo is None:
+            raise InvalidInput("now must be a time with a zone, such as datetime.now(UTC)")
         weights = config or RecallBasedConfig()
         days = max(0.0, (now - self.last_recall_at).total_seconds() / SECONDS_A_DAY)
         mean = self.total_score / self.recall_count if self.recall_count else 0.0

@@ -92,8 +92,9 @@ def put_relations(tx: Transaction, place: Place, relations: Sequence[GraphRelati
     ends = dict.fromkeys(key for one in relations for key in (one.source_id, one.target_id))
     numbers = reading.numbers(tx, place, ends)
     if missing := [key for key in ends if key not in numbers]:
+        none, them = ("is no entity", "it") if len(missing) == 1 else ("are no entities", "them")
         raise GraphError(
-            f"there is no entity {first_of(missing)} for a relation to join; add it first; nothing was stored"
+            f"there {none} {first_of(missing)} for a relation to join; add {them} first; nothing was stored"
         )
     rows = [
         {

@@ -21,7 +21,7 @@ MAX_RESULTS = 10_000
 
 
 class RetrievalStrategy(StrEnum):
-    """Which channels are asked (agcore document, "RetrievalStrategy")."""
+    """Which channels are asked: both, pages alone, or the graph alone (agcore document, "RetrievalStrategy")."""
 
     HYBRID = "hybrid"
     KNOWLEDGE_ONLY = "knowledge_only"
@@ -31,7 +31,7 @@ class RetrievalStrategy(StrEnum):
 def _whole(name: str, least: int, most: int) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {str(value)[:40]!r}")
+            raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
         return value
 
     return BeforeValidator(check)
@@ -41,7 +41,8 @@ class RetrieverConfig(Model):
     """How a retriever answers (agcore document, section 3.3).
 
     Args:
-        scoring: which signal orders the results.
+        scoring: which signal orders the results. Under the default TEXT_OVERLAP an entity that is only related to what
+            the question names shares no word with it and is cut: to be answered by relations use HYBRID.
         max_results: how many at most, 1 to 10,000.
         min_score: what scores below is dropped, 0 to 1.
         graph_depth: how many relations from the entities that the keywords name, 0 for those alone.
@@ -155,9 +156,9 @@ def _explained(signals: ScoreBreakdown, score: float, found_by: str, parts: Mapp
     """Return an explanation: 0.42 = 0.5 x overlap 0.64 + 0.2 x graph 0.50; found by its text."""
     values = dict(zip(SIGNALS, signals, strict=True))
     summands = " + ".join(
-        f"{name} {values[name]:.2f}" if weight == 1 else f"{weight:g} x {name} {values[name]:.2f}"
+        f"{name} {values[name]:.2f}" if weight == 1 else f"{weight:.3g} x {name} {values[name]:.2f}"
         for name, weight in parts.items()
     )
     others = [f"{name} {value:.2f}" for name, value in values.items() if name not in parts and value]
-    beside = f" (beside it {', '.join(others)})" if others else ""
+    beside = f" (not counted: {', '.join(others)})" if others else ""
     return f"{score:.2f} = {summands}{beside}; {found_by}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from copy import copy
 from typing import Self
 
@@ -47,7 +47,7 @@ class MemoryRetriever(Layer[Mode]):
         Args:
             extractor: any object with `extract(query) -> list[str]`, a plain function that may run on any thread.
         """
-        if not callable(getattr(extractor, "extract", None)):
+        if isinstance(extractor, type) or not callable(getattr(extractor, "extract", None)):
             raise InvalidInput(f"an extractor has a method extract(query), which {type(extractor).__name__} lacks")
         retriever = copy(self)
         retriever._extractor = extractor
@@ -109,12 +109,17 @@ def extracted(extractor: KeywordExtractor, query: str) -> list[str]:
         RetrievalError: it raised, or returned something else than texts.
     """
     try:
-        keywords = list(extractor.extract(query))
+        keywords = extractor.extract(query)
     except Exception as error:
         raise RetrievalError(f"{type(extractor).__name__}.extract failed on {query[:60]!r}: {error}") from error
-    if not all(isinstance(keyword, str) for keyword in keywords):
-        raise RetrievalError(f"{type(extractor).__name__}.extract must return a list of texts")
-    return keywords[:MAX_KEYWORDS]
+    if not isinstance(keywords, list | tuple) or not all(isinstance(keyword, str) for keyword in keywords):
+        if isinstance(keywords, Coroutine):
+            keywords.close()
+            raise RetrievalError(f"{type(extractor).__name__}.extract must be a plain function, not an async one")
+        raise RetrievalError(
+            f"{type(extractor).__name__}.extract must return a list of texts, not {type(keywords).__name__}"
+        )
+    return list(keywords[:MAX_KEYWORDS])
 
 
 def chosen_strategy(value: str) -> RetrievalStrategy:

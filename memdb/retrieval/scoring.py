@@ -11,6 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import model_validator
+
+from memdb.errors import InvalidInput
 from memdb.layers.entity import GraphEntity
 from memdb.layers.models import Model, Share
 from memdb.layers.page import KnowledgePage
@@ -22,7 +25,15 @@ CONTENT_CHARS = 20_000  # how far into a text keywords are looked for
 
 
 class ScoringStrategy(StrEnum):
-    """Which signal orders the results (agcore document, "ScoringStrategy")."""
+    """Which signal orders the results, and is held against min_score (agcore document, "ScoringStrategy").
+
+    TEXT_OVERLAP: words shared with the question. An entity that shares none scores 0, however near it is.
+    KEYWORD: where its keywords stand: name, title or tag before summary or type before content.
+    GRAPH_DISTANCE: nearness to what the keywords name; pages score 0.
+    TEMPORAL_WEIGHT: how lately it was stored.
+    REFERENCE_COUNT: what is most referred to; what nothing refers to scores 0.
+    HYBRID: the weighted sum of overlap, graph, temporal and reference, see ScoreWeights.
+    """
 
     TEXT_OVERLAP = "text_overlap"
     KEYWORD = "keyword"
@@ -35,6 +46,8 @@ class ScoringStrategy(StrEnum):
 class ScoreWeights(Model):
     """What each signal counts under HYBRID, each from 0 to 1 (agcore document, section 3.3).
 
+    Where they sum to more than 1, each counts by its share of the sum, so that scores stay within [0, 1].
+
     Args:
         overlap: the overlap with the text of the query.
         graph: the distance in the graph.
@@ -46,6 +59,18 @@ class ScoreWeights(Model):
     graph: Share = 0.2
     temporal: Share = 0.1
     reference: Share = 0.2
+
+    @model_validator(mode="after")
+    def _of_something(self) -> ScoreWeights:
+        if not any(self.model_dump().values()):
+            raise InvalidInput("all weights are 0, so nothing would score; give one of them more")
+        return self
+
+    def shares(self) -> dict[str, float]:
+        """Return what each signal counts, by its short name."""
+        weights: dict[str, float] = self.model_dump()
+        total = sum(weights.values())
+        return weights if total <= 1 + 1e-9 else {name: weight / total for name, weight in weights.items()}
 
 
 class ScoreBreakdown(NamedTuple):
@@ -129,8 +154,8 @@ class Scorer:
         return ScoreBreakdown(*(self.signal(one, name) for name in SIGNALS))
 
     def score(self, one: Candidate, parts: Mapping[str, float]) -> float:
-        """Return the weighted sum of signals (agcore document, section 3.3); at most 1 where weights sum to more."""
-        return min(1.0, sum(weight * self.signal(one, name) for name, weight in parts.items()))
+        """Return the weighted sum of signals (agcore document, section 3.3)."""
+        return sum(weight * self.signal(one, name) for name, weight in parts.items())
 
     def overlap(self, one: Candidate) -> float:
         """Return what the texts share with the query; tags stand beside the summary."""
@@ -199,5 +224,5 @@ PARTS: Mapping[ScoringStrategy, Callable[[ScoreWeights], Mapping[str, float]]] =
     ScoringStrategy.GRAPH_DISTANCE: lambda weights: {"graph": 1.0},
     ScoringStrategy.TEMPORAL_WEIGHT: lambda weights: {"temporal": 1.0},
     ScoringStrategy.REFERENCE_COUNT: lambda weights: {"reference": 1.0},
-    ScoringStrategy.HYBRID: lambda weights: weights.model_dump(),
+    ScoringStrategy.HYBRID: lambda weights: weights.shares(),
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from memdb.errors import InvalidInput
 from memdb.text.keywords import name_parts
 from memdb.text.query import cleaned
 from memdb.text.scripts import RUN, fold, tokens
@@ -56,9 +57,14 @@ class SimpleKeywordExtractor:
 
     Args:
         stop_words: words that are left out, whatever their case.
+
+    Raises:
+        InvalidInput: stop_words is a text.
     """
 
     def __init__(self, stop_words: Collection[str] = STOP_WORDS) -> None:
+        if isinstance(stop_words, str):
+            raise InvalidInput("stop_words must be a list of words, not text")
         self._stop_words = frozenset(fold(word) for word in stop_words)
 
     def extract(self, query: str) -> list[str]:
@@ -185,6 +191,10 @@ def _strings(runs: Sequence[str]) -> Iterator[str]:
 
 def _name_words(name: str) -> list[str]:
     """Return the lower-cased parts of a name: at humps, and at what is neither letter nor digit."""
-    return [
-        part.lower() for word in tokens(cleaned(name)) for part in (_HUMP.split(word) if word.isascii() else [word])
-    ]
+    return [part.lower() for word in tokens(cleaned(name)) for part in (_humps(word) if word.isascii() else [word])]
+
+
+def _humps(word: str) -> list[str]:
+    """Return the humps of a word, or the word where one is too short to be a word: SQLite and OpenAI are one."""
+    parts = _HUMP.split(word)
+    return parts if all(len(part) > 2 or not part.isalpha() for part in parts) else [word]

@@ -340,7 +340,11 @@ def test_every_policy_has_its_rule_in_words():
         (lambda: RecallBased(), "max_items"),
         (lambda: Hybrid(recall=RecallBasedConfig()), "give max_items"),
         (lambda: EvictionConfig(check_interval=0), "check_interval"),
-        (lambda: EvictionConfig(policy="all"), "policy"),
+        (lambda: EvictionConfig(policy="all"), "policy must be a NoEviction, Ttl"),
+        (lambda: EvictionConfig(policy={"max_items": 3}), "policy must be"),
+        (lambda: Hybrid(max_items=5, recall=RecallBased(max_items=2)), "give it once"),
+        (lambda: Capacity(max_item=3), "Capacity has no field max_item; its fields are max_items"),
+        (lambda: Capacity(3), "by name: max_items"),
         (lambda: EvictionConfig(interval=3), "interval"),
     ],
 )
@@ -349,11 +353,12 @@ def test_bad_configurations_are_named(make, said):
         make()
 
 
-async def test_with_eviction_takes_a_configuration(memory):
-    with pytest.raises(InvalidInput):
-        memory.items.with_eviction(Ttl(ttl_secs=1))
-    with pytest.raises(InvalidInput):
-        memory.items.with_eviction(None)
+async def test_with_eviction_takes_a_configuration_or_a_policy_alone(memory):
+    await fill(memory.items.with_eviction(Capacity(max_items=1)), "abc")
+    assert await left(memory) == ["c"]
+    for wrong in (None, 3, "ttl", {"policy": "ttl"}):
+        with pytest.raises(InvalidInput):
+            memory.items.with_eviction(wrong)
 
 
 # -- pages and entities: nothing is evicted unless asked for ---

@@ -198,11 +198,12 @@ async def test_hybrid_is_the_weighted_sum(memory, clock):
     assert "far" in ids(far)
 
 
-async def test_weights_above_one_in_sum_stay_within_one(memory):
+async def test_weights_above_one_in_sum_count_by_their_shares(memory):
     await memory.graph.add_entity(GraphEntity(id="x", name="tea"))
     weights = ScoreWeights(overlap=1, graph=1, temporal=1, reference=1)
-    (item,) = (await retriever(memory, scoring="hybrid", weights=weights).retrieve("tea")).items
-    assert item.score == 1.0
+    (item,) = (await retriever(memory, scoring="hybrid", weights=weights).retrieve("tea", explain=True)).items
+    assert item.score == 0.75  # nothing refers to it
+    assert item.explanation.startswith("0.75 = 0.25 x overlap 1.00 + 0.25 x graph 1.00")
 
 
 # -- acceptance: floor, order, cut ---
@@ -322,12 +323,22 @@ async def test_an_extractor_that_fails_is_a_retrieval_error(memory):
         def extract(self, query):
             return [1, 2]
 
-    for extractor in (Broken(), Wrong()):
+    class Text:
+        def extract(self, query):
+            return query
+
+    class Later:
+        async def extract(self, query):
+            return [query]
+
+    for extractor in (Broken(), Wrong(), Text(), Later()):
         with pytest.raises(RetrievalError, match="extract") as caught:
             await memory.retriever.with_extractor(extractor).retrieve("tea")
         assert caught.value.is_recoverable()
     with pytest.raises(InvalidInput, match="extract"):
         memory.retriever.with_extractor(object())
+    with pytest.raises(InvalidInput, match="extract"):
+        memory.retriever.with_extractor(Text)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!", "\x00", "💥"])
@@ -359,6 +370,7 @@ async def test_a_query_of_stop_words_alone_finds_pages_by_its_words(memory):
         (lambda: RetrieverConfig(strategy="both"), "strategy"),
         (lambda: ScoreWeights(overlap=-0.1), "overlap"),
         (lambda: ScoreWeights(graph=1.1), "graph"),
+        (lambda: ScoreWeights(overlap=0, graph=0, temporal=0, reference=0), "all weights are 0"),
         (lambda: RetrieverConfig(depth=3), "depth"),
     ],
 )

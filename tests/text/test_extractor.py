@@ -162,6 +162,8 @@ def test_forms_of_any_keywords(keywords):
         ("langgraph", ["langgraph"]),
         ("LANGGRAPH", ["langgraph"]),
         ("iPhone", ["iphone"]),
+        ("SQLite", ["sqlite"]),
+        ("OpenAI", ["openai"]),
         ("PDFs", ["pdfs"]),
         ("B2B", ["b2b"]),
         ("The", ["the"]),
