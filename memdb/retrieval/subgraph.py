@@ -96,7 +96,9 @@ class TagCount(NamedTuple):
 
 
 def called(tx: Transaction, scope: Scope, text: str) -> list[GraphEntity]:
-    """Return the entities of exactly this id or, where there is none, of exactly this name, at most MOST_NAMED + 1.
+    """Return the entities of exactly this id, else of exactly this name, else of this name but for its case.
+
+    At most MOST_NAMED + 1.
 
     Raises:
         InvalidInput: the text can be no id.
@@ -105,7 +107,14 @@ def called(tx: Transaction, scope: Scope, text: str) -> list[GraphEntity]:
     if (found := reading.get(tx, place, check_key(text, "ENTITY"), entity_of)) is not None:
         return [found]
     rows = tx.rows(_EXACTLY, {"user_id": scope.user_id, "name": text, "limit": MOST_NAMED + 1})
-    return _entities(tx, scope, (number for (number,) in rows))
+    if rows:
+        return _entities(tx, scope, (number for (number,) in rows))
+    return [entity for entity in _begun(tx, scope, text) if entity.name.casefold() == text.casefold()][: MOST_NAMED + 1]
+
+
+def _begun(tx: Transaction, scope: Scope, text: str) -> list[GraphEntity]:
+    """Return the entities whose name begins with a text, without regard to case."""
+    return [*reading.shaped(tx, named(tx, Place.of(LAYER, scope), [text], _BY_NAME, MAX_LIMIT), entity_of)]
 
 
 def meant(tx: Transaction, scope: Scope, text: str) -> GraphEntity:
@@ -116,12 +125,9 @@ def meant(tx: Transaction, scope: Scope, text: str) -> GraphEntity:
     """
     if len(exact := called(tx, scope, text)) == 1:
         return exact[0]
-    rows = [] if exact else named(tx, Place.of(LAYER, scope), [text], _BY_NAME, MAX_LIMIT)
-    begun = exact or [*reading.shaped(tx, rows, entity_of)]
-    alike = [entity for entity in begun if entity.name.casefold() == text.casefold()]
-    for only in (begun, alike):
-        if len(only) == 1:
-            return only[0]
+    begun = exact or _begun(tx, scope, text)
+    if len(begun) == 1:
+        return begun[0]
     if begun:
         what = "have the name" if exact else "have a name that begins with"
         raise NotFound(f"several entities {what} {_short(text)}; say which by its id: {listed(begun)}")

@@ -102,6 +102,15 @@ def test_an_entity_with_all_that_is_said_of_it(cli: Cli, path: Path) -> None:
     assert (entity["tags"], entity["recalls"]) == (["graph", "state"], None)
 
 
+def test_an_end_is_found_whatever_the_case_of_its_name(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "case.db"
+    assert cli("graph", "add", file, "Ana").status == 0
+    done = cli("graph", "add", file, "ana", "knows", "Bob")
+    assert "'Bob' was not there" in done.complaint
+    assert "'ana'" not in done.complaint
+    assert "Ana -knows-> Bob" in done.out
+
+
 def test_an_entity_that_is_there_is_refused(cli: Cli, drawn: Path) -> None:
     done = cli("graph", "add", drawn, "Another", "--id", "sg")
     assert done.status == 2
