@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
-from benchmarks import conversation, eviction, reads, search, start, writes
+from benchmarks import conversation, eviction, graph, reads, search, start, writes
 from benchmarks.figures import Comparison
 from benchmarks.settings import Settings
 
@@ -18,6 +18,7 @@ SUBJECTS: dict[str, Subject] = {
     "search": search.run,
     "conversation": conversation.run,
     "eviction": eviction.run,
+    "graph": graph.run,
     "start": start.run,
 }
 

@@ -102,7 +102,7 @@ async def _demo(file: str) -> None:
         f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
         f"  memdb messages {shlex.quote(file)} --session luthier",
         f"  memdb explain {shlex.quote(file)} why did the boats lose the tide service",
-        f"  memdb graph show {shlex.quote(file)} --format mermaid",
+        f'  memdb graph related {shlex.quote(file)} "port 80" --direction in --depth 4 --paths',
         "",
         "The plain sqlite3 shell answers the first question, too:",
         command,
