@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, select, update
 
 from memdb.layers.models import Model
 from memdb.layers.policies import Capacity, EvictionConfig, EvictionPolicy, Hybrid, NoEviction, RecallBased, Ttl
@@ -36,13 +36,13 @@ class Rule:
         removes: what, in words.
         order: in which order.
         index: by which index it is found, so that a write costs the same in a store of any size.
-        evict: does it, over (tx, place, policy).
+        evict: does it, over (tx, place, policy, how many were written since the last check).
     """
 
     removes: str
     order: str
     index: str
-    evict: Callable[[Transaction, Place, Any], None]
+    evict: Callable[[Transaction, Place, Any, int], None]
 
 
 def evict(tx: Transaction, place: Place, config: EvictionConfig, written: int) -> None:
@@ -54,7 +54,7 @@ def evict(tx: Transaction, place: Place, config: EvictionConfig, written: int) -
     if isinstance(config.policy, NoEviction) or not _due(tx, place, config.check_interval, written):
         return
     for policy in _parts(config.policy):
-        RULES[type(policy)].evict(tx, place, policy)
+        RULES[type(policy)].evict(tx, place, policy, max(written, config.check_interval))
 
 
 def _parts(policy: EvictionPolicy) -> Iterator[EvictionPolicy]:
@@ -96,6 +96,7 @@ def _due(tx: Transaction, place: Place, interval: int, written: int) -> bool:
 
 
 _TIME = (record.c.created_at, record.c.id)
+_COUNT = Statement(select(func.count()).select_from(record).where(here()))
 _RECORDS = Statement(select(scope.c.records).where(*(scope.c[name] == param(name) for name in _IDENTITY)))
 _OLD = and_(here(), record.c.created_at <= param("cutoff"))
 _ANY_OLD = Statement(select(record.c.id).where(_OLD).limit(1))
@@ -105,7 +106,7 @@ _OLDEST = Statement(
 )
 
 
-def _evict_old(tx: Transaction, place: Place, policy: Ttl) -> None:
+def _evict_old(tx: Transaction, place: Place, policy: Ttl, written: int) -> None:
     try:
         cutoff = to_text(from_text(tx.now) - timedelta(seconds=policy.ttl_secs))
     except OverflowError:  # before the year 1
@@ -115,13 +116,22 @@ def _evict_old(tx: Transaction, place: Place, policy: Ttl) -> None:
         tx.run(_DELETE_OLD, **place.values(cutoff=cutoff))
 
 
-def _evict_oldest(tx: Transaction, place: Place, policy: Capacity) -> None:
-    if surplus := _surplus(tx, place, policy.max_items):
+def _evict_oldest(tx: Transaction, place: Place, policy: Capacity, written: int) -> None:
+    if surplus := _surplus(tx, place, policy.max_items, written):
         tx.run(_OLDEST, **place.values(surplus=surplus))
 
 
-def _surplus(tx: Transaction, place: Place, max_items: int) -> int:
-    return max(0, (tx.value(_RECORDS, **place.values()) or 0) - max_items)
+def _surplus(tx: Transaction, place: Place, max_items: int, written: int) -> int:
+    """Return how many there are too many, by the count that triggers keep.
+
+    Where that says more than can have come since the last check, they are counted: an older store that has just got its
+    bound, or a count that a shell has moved, which must cost no record.
+    """
+    held = tx.value(_RECORDS, **place.values())
+    surplus = held - max_items if isinstance(held, int) else written + 1
+    if surplus > written:
+        surplus = tx.value(_COUNT, **place.values()) - max_items
+    return max(0, surplus)
 
 
 _LOWEST = Statement(
@@ -137,8 +147,8 @@ _LOWEST = Statement(
 )
 
 
-def _evict_lowest(tx: Transaction, place: Place, policy: RecallBased) -> None:
-    surplus = _surplus(tx, place, policy.max_items)
+def _evict_lowest(tx: Transaction, place: Place, policy: RecallBased, written: int) -> None:
+    surplus = _surplus(tx, place, policy.max_items, written)
     # Whatever was recalled is then worth more than all that never was: ln(2) * recall_weight at least, against
     # recency_weight at most.
     if surplus and policy.recall_weight * math.log(2) > policy.recency_weight:

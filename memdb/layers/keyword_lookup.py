@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import ColumnElement, Select, and_, column, func, select, text
 from sqlalchemy.sql.selectable import TableValuedAlias
 
+from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_bulk, check_limit, check_query
 from memdb.layers.entity import MAX_TYPE_CHARS
 from memdb.layers.models import MAX_TAG_CHARS, normal_tag
@@ -22,10 +23,11 @@ from memdb.storage.fulltext import matching
 from memdb.storage.schema import record, record_tag
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Row, Transaction
-from memdb.text.query import beginning, cleaned
+from memdb.text.query import Term, beginning, cleaned
 from memdb.text.scripts import fold
 
 MOST_TYPES = 1_000  # that are compared without regard to case; one beyond them is found as it is spelled
+MAX_KEYWORDS = 1_000  # of one call
 MOST_A_FIELD = 500  # records that one spelling of a keyword may bring by one field
 
 _GIVEN: TableValuedAlias = func.json_each(param("words")).table_valued(column("key"), column("value"))
@@ -57,7 +59,7 @@ def named(
     """Return the rows that keywords name, the highest score first, ties in the order of adding.
 
     Args:
-        keywords: any texts, compared without regard to case; at most 100,000.
+        keywords: any texts, compared without regard to case; at most MAX_KEYWORDS.
         fields: PAGE_FIELDS or ENTITY_FIELDS.
         limit: how many at most.
 
@@ -73,7 +75,10 @@ def named(
 def scored(tx: Transaction, place: Place, keywords: Iterable[str], fields: Iterable[tuple[Way, int]]) -> Counter[int]:
     """Return the numbers of the records that keywords name, with the sum of what each keyword scores by each field."""
     asked: dict[str, _Keyword] = {}
-    for word in check_bulk(keywords, "keywords"):
+    given = check_bulk(keywords, "keywords")
+    if len(given) > MAX_KEYWORDS:
+        raise InvalidInput(f"keywords has {len(given):,} entries; at most {MAX_KEYWORDS:,} are looked up in one call")
+    for word in given:
         if spelling := cleaned(check_query(word)).strip():
             folded = fold(spelling).strip() or spelling
             asked.setdefault(folded, _Keyword(folded)).spellings[spelling] = None
@@ -177,9 +182,12 @@ def _by_summary(tx: Transaction, place: Place, keywords: list[_Keyword]) -> Foun
 def _by_words(
     tx: Transaction, place: Place, keywords: list[tuple[int, _Keyword]], column: str, *, first: bool = False
 ) -> Found:
+    known: dict[Term, list[int]] = {}  # many keywords may come to one term: "tea" and "tea!"
     for at, keyword in keywords:
         if (term := beginning(keyword.folded)) is not None:
-            for found in matching(tx, term, place.within(), column=column, first=first, limit=MOST_A_FIELD):
+            if term not in known:
+                known[term] = matching(tx, term, place.within(), column=column, first=first, limit=MOST_A_FIELD)
+            for found in known[term]:
                 yield at, found
 
 

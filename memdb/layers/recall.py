@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import ConfigDict
-from sqlalchemy import ColumnElement, Float, func, literal, select
+from sqlalchemy import ColumnElement, Float, func, literal, select, text
 
 from memdb.errors import InvalidInput, StorageError
 from memdb.layers.arguments import check_score
@@ -68,7 +68,7 @@ class RecallStats:
             raise InvalidInput("now must be a time with a zone, such as datetime.now(UTC)")
         weights = config or RecallBasedConfig()
         days = max(0.0, (now - self.last_recall_at).total_seconds() / SECONDS_A_DAY)
-        mean = self.total_score / self.recall_count if self.recall_count else 0.0
+        mean = self.total_score / self.recall_count if self.recall_count and weights.score_weight else 0.0
         frequency = math.log1p(self.recall_count)
         return frequency * weights.recall_weight + mean * weights.score_weight + weights.recency_weight / (1 + days)
 
@@ -84,9 +84,8 @@ def value() -> ColumnElement[float]:
     last = func.coalesce(recall.c.last_recall_at, record.c.created_at)
     days = func.max(0.0, func.julianday(param("now")) - func.julianday(last))
     frequency: ColumnElement[float] = func.ln(count + 1.0, type_=Float)
-    return (
-        frequency * _number("recall_weight") + mean * _number("score_weight") + _number("recency_weight") / (days + 1.0)
-    )
+    scores = func.coalesce(mean * _number("score_weight"), 0.0)  # infinity times 0 is NULL
+    return frequency * _number("recall_weight") + scores + _number("recency_weight") / (days + 1.0)
 
 
 def _number(name: str) -> ColumnElement[float]:
@@ -96,7 +95,14 @@ def _number(name: str) -> ColumnElement[float]:
 _RECALL_STATS = Statement(
     select(recall.c.recall_count, recall.c.total_score, recall.c.last_recall_at)
     .join(record, record.c.id == recall.c.record_id)
-    .where(here(), record.c.key == param("key"), recall.c.recall_count > 0)
+    .where(
+        here(),
+        record.c.key == param("key"),
+        recall.c.recall_count > 0,
+        # A shell may have left other things there: they are no statistics.
+        func.typeof(recall.c.recall_count) == text("'integer'"),
+        func.typeof(recall.c.total_score) == text("'real'"),
+    )
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,13 +10,12 @@ from typing import Any
 
 from memdb.errors import GraphError, InvalidInput
 from memdb.layers.arguments import check_limit
-from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, entity_of
+from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, check_type, entity_of
 from memdb.layers.reading import RECORD, shaped
 from memdb.layers.record import UNREADABLE, Place
 from memdb.layers.traversal_statement import DIRECTIONS, MAX_DEPTH, ONWARD, statement
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Row, Transaction
-from memdb.text.check import check_text
 
 __all__ = ["DEFAULT_FAN_OUT", "DIRECTIONS", "MAX_DEPTH", "Traversal", "related"]
 
@@ -61,7 +59,7 @@ class Traversal:
         if self.relation_types is not None:
             if isinstance(self.relation_types, str) or not isinstance(self.relation_types, Iterable):
                 raise InvalidInput(f"relation_types must be a list of types, not {self.relation_types!r}")
-            types = tuple(check_text(value, "relation_types") for value in self.relation_types)
+            types = tuple(check_type(value, "relation_types") for value in self.relation_types)
             object.__setattr__(self, "relation_types", types)
         if self.fan_out is not None:
             _check_range(self.fan_out, "fan_out", MAX_FAN_OUT)
@@ -70,11 +68,9 @@ class Traversal:
         if timeout is not None and (
             isinstance(timeout, bool)
             or not isinstance(timeout, int | float)
-            or not (math.isfinite(timeout) and 0 < timeout <= MAX_TIMEOUT_S)
+            or not 0 < timeout <= MAX_TIMEOUT_S  # nor is what is no number
         ):
-            raise InvalidInput(
-                f"timeout must be more than 0 and at most {MAX_TIMEOUT_S:,} seconds, or None, not {timeout!r}"
-            )
+            raise InvalidInput(f"timeout must be more than 0 and at most {MAX_TIMEOUT_S:,} seconds, or None")
 
 
 def _check_range(value: object, name: str, greatest: int) -> None:
@@ -182,7 +178,8 @@ def _keys(tx: Transaction, place: Place, rows: list[Row], numbers: set[int]) -> 
     """Return the keys of records by their numbers; most are among the rows."""
     keys = {row[0]: row[1] for row in rows}
     missing = json.dumps(list(numbers - keys.keys()))
-    return keys | dict(tx.rows(_KEYS, place.values(ids=missing)))
+    keys.update(tx.rows(_KEYS, place.values(ids=missing)))
+    return keys
 
 
 def _entity(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memdb.markdown.links import PATH, Link
+from memdb.text.scripts import ordered_marks
 
 SUFFIXES = (".md", ".markdown")
 MAX_PARTS = 8  # of the end of a path by which a [[wiki]] link finds it from anywhere
@@ -24,7 +25,7 @@ class Target(NamedTuple):
 
 def fold(name: str) -> str:
     """Return a name so that letter case and the way an accent is encoded (macOS) do not count."""
-    return name.casefold() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
+    return name.casefold() if name.isascii() else unicodedata.normalize("NFC", ordered_marks(name)).casefold()
 
 
 def without_suffix(path: str) -> str:

@@ -59,7 +59,9 @@ def pages(tx: Transaction, scope: Scope, query: str, keywords: Sequence[str], mo
     text, name = set(by_text), set(by_name)
     ways = {(True, True): "found by its text and by keyword", (True, False): "found by its text"}
     return [
-        Candidate(page, ways.get((number in text, number in name), "found by keyword"), references=counts[page.id])
+        Candidate(
+            page, ways.get((number in text, number in name), "found by keyword"), references=counts.get(page.id, 0)
+        )
         for number, page in found.items()
     ]
 

@@ -23,6 +23,7 @@ from memdb.storage.transaction import Transaction
 from memdb.text.extractor import SimpleKeywordExtractor
 
 MAX_KEYWORDS = 64  # of an extractor's keywords; the first ones are taken
+MAX_KEYWORD_CHARS = 1_000  # no name is longer
 
 
 class MemoryRetriever(Layer[Mode]):
@@ -119,7 +120,7 @@ def extracted(extractor: KeywordExtractor, query: str) -> list[str]:
         raise RetrievalError(
             f"{type(extractor).__name__}.extract must return a list of texts, not {type(keywords).__name__}"
         )
-    return list(keywords[:MAX_KEYWORDS])
+    return [keyword[:MAX_KEYWORD_CHARS] for keyword in keywords[:MAX_KEYWORDS]]
 
 
 def chosen_strategy(value: str) -> RetrievalStrategy:

@@ -137,7 +137,7 @@ class Scorer:
 
     def __init__(self, query: str, keywords: Sequence[str], candidates: Sequence[Candidate], now: datetime) -> None:
         self._overlap = Overlap(query)
-        self._words = [fold(keyword) for keyword in keywords]
+        self._words = [_sought(keyword) for keyword in keywords]
         self._now = now
         self._most: dict[str, int] = {}
         for one in candidates:
@@ -194,8 +194,8 @@ SIGNALS: Mapping[str, Callable[[Scorer, Candidate], float]] = {
 NAMED, DESCRIBED, MENTIONED = 1.0, 0.7, 0.4
 
 
-def keyword_score(words: Sequence[str], candidate: Candidate) -> float:
-    """Return the mean over folded keywords of the best place where each is found, at a word's beginning."""
+def keyword_score(words: Sequence[tuple[str, ...]], candidate: Candidate) -> float:
+    """Return the mean over keywords (see _sought) of the best place where each is found, at a word's beginning."""
     if not words:
         return 0.0
     title, summary, content = candidate.fields
@@ -212,9 +212,15 @@ def _as_words(text: str) -> str:
     return " ".join(("", *tokens(fold(text))))
 
 
-def _holds(text: str, word: str) -> bool:
+def _sought(keyword: str) -> tuple[str, ...]:
+    """Return what says that a text holds a keyword: it, at a word's beginning but in a script without spaces."""
+    word = fold(keyword)
     cut = word if RUN.match(word) else f" {' '.join(tokens(word)) or word}"
-    return cut in text or f" {word}" in text
+    return cut, f" {word}"
+
+
+def _holds(text: str, word: tuple[str, ...]) -> bool:
+    return any(form in text for form in word)
 
 
 # What each strategy sums up: the signals, each with what it counts.

@@ -196,6 +196,8 @@ class Engine:
             raise Closed("this handle belongs to another event loop that is still there; close it in that loop")
         self._closed = True
         workers = [self._writer.connection] if self._writer is not None else []
+        if self._writer is not None:
+            self._writer.finish()
         for worker in [*workers, *(self._readers.abandon() if self._readers is not None else [])]:
             worker.stop()
 
@@ -203,6 +205,7 @@ class Engine:
         await self._flush()
         if self._writer is not None:
             await self._writer.drained()
+            self._writer.finish()
         if self._readers is not None:
             await self._readers.close()
         if self._writer is not None:

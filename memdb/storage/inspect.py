@@ -87,6 +87,14 @@ _ENTITY = """EXISTS (SELECT 1 FROM record
                     WHERE (record.id, record.user_id, record.layer) = (relation.{end}, relation.user_id, 'entity'))"""
 
 
+_PASSED_OVER = """FROM eviction
+ WHERE EXISTS (SELECT 1 FROM record
+                WHERE (record.user_id, record.layer, record.session_id)
+                    = (eviction.user_id, eviction.layer, eviction.session_id)
+                  AND (record.created_at, record.id) <= (eviction.passed_at, eviction.passed_id)
+                  AND NOT EXISTS (SELECT 1 FROM recall WHERE record_id = record.id AND recall_count > 0))"""
+
+
 def _unreadable(sentence: str, rows: str, reason: str) -> Check:
     """Records that the first read would set aside; the repair does so."""
     return Check(
@@ -116,6 +124,14 @@ CHECKS = (
     _orphans("recall", "record_id"),
     _orphans("message", "record_id"),
     _orphans("source", "record_id"),
+    Check(
+        "{n} stores that evict pass over records that never were recalled",
+        f"SELECT count(*) {_PASSED_OVER}",
+        (
+            f"""UPDATE eviction SET passed_at = '', passed_id = 0
+                 WHERE (user_id, layer, session_id) IN (SELECT user_id, layer, session_id {_PASSED_OVER})""",
+        ),
+    ),
     Check("{n} relations do not join two entities of their user", f"SELECT count(*) {_LOOSE}", (f"DELETE {_LOOSE}",)),
     Check(
         "{n} relations have no weight from 0 to 1",

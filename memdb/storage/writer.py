@@ -73,6 +73,7 @@ class Writer:
         self._idle.set()
         self._recalls = RecallBuffer()
         self._flush_timer: asyncio.TimerHandle | None = None
+        self._finished = False
 
     def submit(self, unit: Unit, *args: Any, together: Together | None = None) -> asyncio.Future[Any]:
         """Queue `unit(tx, *args)` and return the future of its value, which resolves once it is on disk.
@@ -101,6 +102,15 @@ class Writer:
         """Wait until every recall that was counted before is on disk, or could not be stored."""
         if self._recalls:
             await self.submit(_nothing)
+
+    def finish(self) -> None:
+        """Take no more recalls; those that could not be stored are lost, and the log says so."""
+        self._finished = True
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if self._recalls:
+            log.warning("the recalls of %d records could not be stored and are lost", len(self._recalls))
 
     async def drained(self) -> None:
         """Wait until nothing is queued or under way."""
@@ -146,7 +156,7 @@ class Writer:
         self._flush_later()
 
     def _flush_later(self) -> None:
-        if self._flush_timer is None:
+        if self._flush_timer is None and not self._finished:
             self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_DELAY_S, self._flush_due)
 
     def _flush_due(self) -> None:

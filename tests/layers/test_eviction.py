@@ -400,3 +400,25 @@ async def test_entities_are_evicted_with_their_relations_when_configured(db, mem
     )
     assert [found.entity.id for found in await graph.get_related("c", depth=3)] == []
     assert await db.read(lambda tx: tx.execute("SELECT count(*) FROM relation")) == [(0,)]
+
+
+async def test_a_check_finds_what_a_shell_has_done_to_the_walk(db, memory, clock):
+    store = evicting(memory, RecallBased(max_items=3))
+    await fill(memory.items, "abc", clock)
+    for id in "ab":
+        await memory.items.record_recall(id, 0.5)
+    await fill(store, "d", clock)  # passes over a and b, takes c
+    await db.write(lambda tx: tx.execute("DELETE FROM recall"))
+    report = await db.check()
+    assert report.problems == ["1 stores that evict pass over records that never were recalled"]
+    assert (await db.check(repair=True)).ok
+    await fill(store, "e")
+    assert await left(memory) == ["b", "d", "e"]
+
+
+async def test_infinite_scores_count_nothing_where_scores_do_not(memory):
+    await fill(memory.items, "abc")
+    for _ in range(3):
+        await memory.items.record_recall("a", 1.7e308)
+    await fill(evicting(memory, RecallBased(max_items=2, score_weight=0)), "d")
+    assert await left(memory) == ["a", "d"]

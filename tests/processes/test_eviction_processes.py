@@ -72,5 +72,6 @@ async def test_recalls_of_several_processes_add_up(tmp_path: Path) -> None:
         await items.save(MemoryItem(id="a", content="x"))
         await asyncio.to_thread(in_processes, recall_on, [(path, 60), (path, 60), (path, 60)])
         stats = await items.recall_stats("a")
-        assert stats is not None and (stats.recall_count, stats.total_score) == (180, 90.0)
+        assert stats is not None
+        assert (stats.recall_count, stats.total_score) == (180, 90.0)
         assert (await db.check()).problems == []
