@@ -21,7 +21,7 @@ from tests.layers.test_window import window
         ({"max_items": 2.0}, "ConversationMemoryConfig.max_items: it must be a whole number"),
         ({"max_items": "5"}, "ConversationMemoryConfig.max_items: it must be a whole number"),
         ({"max_items": 2**63}, "ConversationMemoryConfig.max_items: it must be a whole number"),
-        ({"max_messages": 5}, "ConversationMemoryConfig.max_messages: extra inputs"),
+        ({"max_messages": 5}, "ConversationMemoryConfig has no field max_messages"),
         ({"compact": 5}, "ConversationMemoryConfig.compact"),
     ],
 )
