@@ -57,6 +57,10 @@ _set_dict, _set_fields_set, _set_extra, _set_private = (
 )
 
 
+# The names of all fields of a model: one set for all that are made of trusted values, which have every field.
+_EVERY: dict[type[BaseModel], set[str]] = {}
+
+
 class Model(BaseModel, metaclass=_Speaking):
     """A value that memdb keeps. Building one with wrong arguments raises InvalidInput, never a ValidationError."""
 
@@ -82,7 +86,7 @@ class Model(BaseModel, metaclass=_Speaking):
         """
         made = object.__new__(cls)
         _set_dict(made, fields)
-        _set_fields_set(made, set(fields))
+        _set_fields_set(made, _EVERY.get(cls) or _EVERY.setdefault(cls, set(cls.model_fields)))
         _set_extra(made, None)
         _set_private(made, None)
         return made
