@@ -222,6 +222,17 @@ def _share(value: object) -> float:
     return float(value)
 
 
+def whole_number(name: str, least: int, most: int) -> BeforeValidator:
+    """Return what checks that a field is a whole number of a range; its sentence names the field."""
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
+        return value
+
+    return BeforeValidator(check)
+
+
 def _words(value: list[str]) -> list[str]:
     if len(value) > MAX_TAGS:
         raise InvalidInput(f"keywords has {len(value):,} entries; at most {MAX_TAGS} are kept")
@@ -257,4 +268,5 @@ __all__ = [
     "invalid",
     "normal_tag",
     "normal_tags",
+    "whole_number",
 ]

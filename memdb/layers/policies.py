@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, model_validator
 
 from memdb.errors import InvalidInput
-from memdb.layers.models import Model
+from memdb.layers.models import Model, whole_number
 from memdb.layers.recall import RecallBasedConfig
 
 MAX_TTL_SECS = 100 * 366 * 86_400
@@ -15,18 +15,9 @@ MAX_ITEMS = 1_000_000_000
 MAX_CHECK_INTERVAL = 1_000_000
 
 
-def _whole(name: str, most: int) -> BeforeValidator:
-    def check(value: object) -> object:
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
-            return value
-        raise InvalidInput(f"{name} must be a whole number from 1 to {most:,}, not {repr(value)[:40]}")
-
-    return BeforeValidator(check)
-
-
-TtlSecs = Annotated[int, _whole("ttl_secs", MAX_TTL_SECS)]
-MaxItems = Annotated[int, _whole("max_items", MAX_ITEMS)]
-CheckInterval = Annotated[int, _whole("check_interval", MAX_CHECK_INTERVAL)]
+TtlSecs = Annotated[int, whole_number("ttl_secs", 1, MAX_TTL_SECS)]
+MaxItems = Annotated[int, whole_number("max_items", 1, MAX_ITEMS)]
+CheckInterval = Annotated[int, whole_number("check_interval", 1, MAX_CHECK_INTERVAL)]
 
 
 class _Policy(Model):

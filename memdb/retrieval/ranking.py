@@ -8,11 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict
+from pydantic import ConfigDict
 
-from memdb.errors import InvalidInput
 from memdb.layers.entity import GraphEntity
-from memdb.layers.models import Model, Share
+from memdb.layers.models import Model, Share, whole_number
 from memdb.layers.page import KnowledgePage
 from memdb.layers.traversal import MAX_DEPTH
 from memdb.retrieval.scoring import PARTS, SIGNALS, Candidate, ScoreBreakdown, Scorer, ScoreWeights, ScoringStrategy
@@ -26,15 +25,6 @@ class RetrievalStrategy(StrEnum):
     HYBRID = "hybrid"
     KNOWLEDGE_ONLY = "knowledge_only"
     GRAPH_ONLY = "graph_only"
-
-
-def _whole(name: str, least: int, most: int) -> BeforeValidator:
-    def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
-        return value
-
-    return BeforeValidator(check)
 
 
 class RetrieverConfig(Model):
@@ -53,9 +43,9 @@ class RetrieverConfig(Model):
     model_config = ConfigDict(frozen=True)
 
     scoring: ScoringStrategy = ScoringStrategy.TEXT_OVERLAP
-    max_results: Annotated[int, _whole("max_results", 1, MAX_RESULTS)] = 20
+    max_results: Annotated[int, whole_number("max_results", 1, MAX_RESULTS)] = 20
     min_score: Share = 0.1
-    graph_depth: Annotated[int, _whole("graph_depth", 0, MAX_DEPTH)] = 2
+    graph_depth: Annotated[int, whole_number("graph_depth", 0, MAX_DEPTH)] = 2
     weights: ScoreWeights = ScoreWeights()
     strategy: RetrievalStrategy = RetrievalStrategy.HYBRID
 
