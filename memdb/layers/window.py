@@ -79,7 +79,9 @@ class ConversationMemoryConfig(Model):
 
     Args:
         strategy: FULL keeps every message and applies no limit, though limits may be given. SLIDING_WINDOW deletes the
-            oldest messages beyond max_turns and max_items, of which it needs one at least. Text is taken, too.
+            oldest messages beyond max_turns and max_items, of which it needs one at least; a system message at the
+            beginning goes like any other. By default SLIDING_WINDOW where a limit is given, else FULL. Text is taken,
+            too.
         max_turns: how many turns stay. A turn is a user's message with all that follows it up to the next one.
         max_items: how many messages stay, tool results and a system's messages counted like all others.
         compact: when old tool results are left out of the history, under either strategy; None for never.
@@ -91,6 +93,14 @@ class ConversationMemoryConfig(Model):
     max_turns: Count | None = None
     max_items: Count | None = None
     compact: CompactConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_limits_say(cls, given: Any) -> Any:
+        limited = isinstance(given, dict) and any(given.get(name) is not None for name in ("max_turns", "max_items"))
+        if limited and "strategy" not in given:
+            return {**given, "strategy": MemoryStrategy.SLIDING_WINDOW}
+        return given
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:

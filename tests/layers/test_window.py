@@ -47,7 +47,9 @@ async def positions(talk):
 
 async def test_ConversationMemory_supports_sliding_window_and_full(memory, db):  # noqa: N802
     sliding = memory.conversation.configure(window(max_items=3))
-    full = db.memory("alice", "full").conversation.configure(ConversationMemoryConfig(max_items=3, max_turns=1))
+    full = db.memory("alice", "full").conversation.configure(
+        ConversationMemoryConfig(strategy=MemoryStrategy.FULL, max_items=3, max_turns=1)
+    )
     untouched = db.memory("alice", "untouched").conversation
     for talk in (sliding, full, untouched):
         for n in range(10):
@@ -348,3 +350,10 @@ async def test_the_cursor_of_messages_that_are_all_gone_is_0(db, memory):
     assert [message.position for message in await talk.messages()] == [5, 6, 7]
     assert await talk.last_consolidated() == 0
     assert [message.position for message in await talk.get_history()] == [5, 6, 7]
+
+
+def test_a_limit_alone_means_a_window():
+    assert ConversationMemoryConfig().strategy is MemoryStrategy.FULL
+    assert ConversationMemoryConfig(max_turns=None, max_items=None).strategy is MemoryStrategy.FULL
+    assert ConversationMemoryConfig(max_turns=2).strategy is MemoryStrategy.SLIDING_WINDOW
+    assert ConversationMemoryConfig(strategy="full", max_items=2).strategy is MemoryStrategy.FULL
