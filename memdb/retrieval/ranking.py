@@ -15,6 +15,8 @@ from memdb.layers.models import Model, Share, whole_number
 from memdb.layers.page import KnowledgePage
 from memdb.layers.traversal import MAX_DEPTH
 from memdb.retrieval.scoring import PARTS, SIGNALS, Candidate, ScoreBreakdown, Scorer, ScoreWeights, ScoringStrategy
+from memdb.text.extractor import tag_forms
+from memdb.text.scripts import fold
 
 MAX_RESULTS = 10_000
 
@@ -128,8 +130,10 @@ def rank(
     found = sum(score >= config.min_score for score, _ in scored)
     kept = min(found, config.max_results)
 
+    named_by = {fold(form): form for form in (*keywords, *tag_forms(keywords))} if explain else {}
+
     def explained(one: Candidate, score: float) -> str:
-        return _explained(scorer.breakdown(one), score, one.found_by, parts) if explain else ""
+        return _explained(scorer.breakdown(one), score, _found_by(one, named_by), parts) if explain else ""
 
     items = [
         ScoredItem(one.source, score, scorer.breakdown(one), explained(one, score)) for score, one in scored[:kept]
@@ -140,6 +144,22 @@ def rank(
         if explain
     ]
     return RetrievalResult(items, found, query, keywords, cut)
+
+
+def _found_by(one: Candidate, keywords: Mapping[str, str]) -> str:
+    """Return how a candidate was found; of what keywords name, by which of them (folded -> as it is spelled)."""
+    source = one.source
+    if not isinstance(source, GraphEntity) or one.distance != 0:
+        return one.found_by
+    name, tags, kind = fold(source.name), {fold(tag) for tag in source.tags}, fold(source.entity_type)
+    for what, is_so in (
+        ("its name begins with", name.startswith),
+        ("it has the tag", tags.__contains__),
+        ("it is of the type", kind.__eq__),
+    ):
+        if by := next((spelled for folded, spelled in keywords.items() if is_so(folded)), None):
+            return f"{what} {by!r}"
+    return one.found_by
 
 
 def _explained(signals: ScoreBreakdown, score: float, found_by: str, parts: Mapping[str, float]) -> str:

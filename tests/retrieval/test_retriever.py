@@ -242,7 +242,7 @@ async def test_explain_says_what_each_signal_gave_and_what_was_cut(memory):
     result = await retriever(memory, max_results=1).retrieve(QUERY, explain=True)
     (item,) = result.items
     assert f"{item.score:.2f} = overlap" in item.explanation
-    assert "found by" in item.explanation or "named by" in item.explanation
+    assert "found by" in item.explanation or "its name begins with 'StateGraph'" in item.explanation
     rules = {cut.source.id: cut.rule for cut in result.cut}
     assert "max_results" in rules.values()
     assert all(cut.explanation for cut in result.cut)
@@ -251,6 +251,7 @@ async def test_explain_says_what_each_signal_gave_and_what_was_cut(memory):
     assert {cut.rule for cut in hybrid.cut} == {"min_score"}
     assert "0.5 x overlap" in hybrid.cut[0].explanation
     ways = {cut.source.id: cut.explanation for cut in hybrid.cut}
+    assert ways["sg"].endswith("; its name begins with 'StateGraph'")
     assert "1 relation away by sg -part_of-> lg" in ways["lg"]
     assert "2 relations away" in ways["cp"]
     assert (await memory.retriever.retrieve(QUERY)).items[0].explanation == ""
@@ -415,3 +416,17 @@ async def test_pages_changed_later_are_newer(memory, clock):
     assert ids(result)[0] == "p2"
     assert result.items[0].score == 1.0
     assert result.items[1].score == pytest.approx(1 / (1 + timedelta(days=9).days))
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("state machine", "it has the tag 'state-machine'"),
+        ("which Concept", "it is of the type 'Concept'"),
+        ("autom", "its name begins with 'autom'"),
+    ],
+)
+async def test_explain_says_which_keyword_names_an_entity(memory, query, said):
+    await memory.graph.add_entity(GraphEntity(id="x", name="Automaton", entity_type="concept", tags=["state-machine"]))
+    result = await retriever(memory, min_score=0.0).retrieve(query, explain=True)
+    assert result.items[0].explanation.endswith(f"; {said}")
