@@ -13,7 +13,7 @@ from memdb.layers import cursor, reading, records
 from memdb.layers.arguments import check_bulk, check_limit, check_whole
 from memdb.layers.compaction import compacted, exact_counter
 from memdb.layers.history import groups, is_answer, legal
-from memdb.layers.layer import Layer, Live, Mode, reads, writes
+from memdb.layers.layer import Live, Mode, reads, writes
 from memdb.layers.message import (
     KEY_DIGITS,
     MAX_POSITION,
@@ -27,6 +27,7 @@ from memdb.layers.message import (
 )
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.reading import here
+from memdb.layers.recalled_messages import RecalledMessages
 from memdb.layers.record import Place
 from memdb.layers.window import BEYOND, ConversationMemoryConfig, evict
 from memdb.storage.engine import Engine
@@ -70,7 +71,7 @@ _OWN_ROW = Statement(
 )
 
 
-class ConversationMemory(Layer[Mode]):
+class ConversationMemory(RecalledMessages[Mode]):
     """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
 
     _config: ConversationMemoryConfig | None = None

@@ -291,3 +291,21 @@ async def test_a_message_without_its_row_is_set_aside(memory, db):
     assert not (await db.check()).ok
     assert await memory.conversation.messages() == []
     assert (await db.check()).ok
+
+
+async def test_recalls_of_messages_are_counted_by_position(db, memory):
+    talk = memory.conversation
+    await talk.add_messages([{"role": "user", "content": f"message {n}"} for n in range(3)])
+    for score in (0.5, 0.25):
+        await talk.record_recall(2, score)
+    stats = await talk.recall_stats(2)
+    assert (stats.recall_count, stats.total_score) == (2, 0.75)
+    for position in (1, 4, 0, -1, 10**15):
+        await talk.record_recall(position, 1.0)
+    assert (await talk.recall_stats(1)).recall_count == 1
+    assert [await talk.recall_stats(position) for position in (3, 4, 0, -1, 10**15)] == [None] * 5
+    assert await db.memory("alice", "another").conversation.recall_stats(2) is None
+    shown = await db.read(lambda tx: tx.execute("SELECT position, recalls FROM v_messages ORDER BY position"))
+    assert shown == [(1, 1), (2, 2), (3, 0)]
+    with pytest.raises(InvalidInput, match="position"):
+        await talk.record_recall("2", 0.5)

@@ -56,6 +56,8 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "search": (lambda m: m.conversation.search(f'{WORD} "{WORD}"', all_sessions=True), []),
         "last_consolidated": (lambda m: m.conversation.last_consolidated(), 0),
         "compact": (lambda m: m.conversation.compact(0), 0),
+        "record_recall": (lambda m: m.conversation.record_recall(1, 0.5), None),
+        "recall_stats": (lambda m: m.conversation.recall_stats(1), None),
         "clear": (lambda m: m.conversation.clear(), 0),
         "add_message": (lambda m: m.conversation.add_message({"role": "user", "content": "foreign"}), 1),
         "add_messages": (lambda m: m.conversation.add_messages([{"role": "user", "content": "foreign"}]), 1),
@@ -118,6 +120,7 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.graph.entity_count_by_tag(WORD),
         await memory.conversation.messages(),
         await memory.conversation.last_consolidated(),
+        await memory.conversation.recall_stats(1),
         [hit.message for hit in await memory.conversation.search(WORD)],
     ]
 
@@ -131,6 +134,7 @@ async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.graph.add_relation(RELATION)
     await memory.conversation.add_messages([{"role": "user", "content": WORD}, {"role": "assistant", "content": WORD}])
     await memory.conversation.compact(1)
+    await memory.conversation.record_recall(1, 0.75)
     return await alices(memory)
 
 
