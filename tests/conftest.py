@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,7 @@ import pytest
 import memdb
 from memdb import Database, Memory
 from memdb.layers.layer import Live
-
-
-class SteppingClock:
-    """A clock that stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **delta: float) -> None:
-        self.now += timedelta(**delta)
+from memdb.testing import FrozenClock
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +35,8 @@ def path(tmp_path: Path, template: Path) -> Path:
 
 
 @pytest.fixture
-def clock() -> SteppingClock:
-    return SteppingClock()
+def clock() -> FrozenClock:
+    return FrozenClock()
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -59,7 +46,7 @@ def place(request: pytest.FixtureRequest) -> Path | str:
 
 
 @pytest.fixture
-async def db(place: Path | str, clock: SteppingClock) -> AsyncIterator[Database]:
+async def db(place: Path | str, clock: FrozenClock) -> AsyncIterator[Database]:
     """An open database, checked when the test is over."""
     async with memdb.open(place, clock=clock) as opened:
         yield opened

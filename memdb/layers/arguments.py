@@ -21,9 +21,18 @@ def check_limit(limit: object, name: str = "limit") -> int:
     Raises:
         InvalidInput: it is not.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"{name} must be a whole number from 0 to {MAX_LIMIT:,}, not {limit!r}")
-    return limit
+    return check_range(limit, name, 0, MAX_LIMIT)
+
+
+def check_range(value: object, name: str, least: int, most: int) -> int:
+    """Return `value` if it is a whole number from `least` to `most`.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
+    return value
 
 
 def check_whole(value: object, name: str) -> int:

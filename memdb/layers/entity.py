@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from memdb.errors import InvalidInput
-from memdb.layers.models import Content, Id, Instant, Model, Title, normal_tag
+from memdb.layers.models import Content, Id, Instant, Model, Title, normal_tag, number
 from memdb.layers.record import Place, Record, row
 from memdb.text.check import check_text
 
@@ -53,12 +53,6 @@ def _name(value: object) -> str:
     return text
 
 
-def _weight(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"the weight must be a number from 0 to 1, not {repr(value)[:40]}")
-    return float(value)
-
-
 Type = Annotated[str, BeforeValidator(check_type)]
 
 
@@ -99,7 +93,7 @@ class GraphRelation(Model):
     source_id: Id
     target_id: Id
     relation_type: Type
-    weight: Annotated[float, BeforeValidator(_weight)] = 1.0
+    weight: Annotated[float, number("the weight", 1)] = 1.0
 
     @model_validator(mode="after")
     def _between_two(self) -> GraphRelation:

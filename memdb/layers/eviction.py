@@ -1,7 +1,7 @@
 """What a store throws away to stay within bounds: the eviction policies of the agcore document (its section 4).
 
 The check is part of the write that makes it due: in the same transaction, so that what a store holds beyond its bound
-is never seen. Each rule is a row of RULES, each policy a row of POLICIES; both say in words what their statement does.
+is never seen. RULES has a row a plain policy, which says in words what its statement does; Hybrid consists of those.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, select, update
 
 from memdb.layers.models import Model
 from memdb.layers.policies import Capacity, EvictionConfig, EvictionPolicy, Hybrid, NoEviction, RecallBased, Ttl
-from memdb.layers.reading import here
-from memdb.layers.recall import value
+from memdb.layers.reading import counted, held, here
+from memdb.layers.recall import RecallBasedConfig, value
 from memdb.layers.record import Place
 from memdb.storage.clock import from_text, to_text
-from memdb.storage.schema import eviction, recall, record, scope
+from memdb.storage.schema import eviction, recall, record
 from memdb.storage.statement import Statement, each, insert, param
 from memdb.storage.transaction import Transaction
 
-WEIGHTS = ("recall_weight", "score_weight", "recency_weight")
+WEIGHTS = tuple(RecallBasedConfig.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _parts(policy: EvictionPolicy) -> Iterator[EvictionPolicy]:
     if policy.ttl_secs is not None:
         yield Ttl(ttl_secs=policy.ttl_secs)
     if policy.most is not None and policy.recall is not None:
-        yield RecallBased(max_items=policy.most, **{name: getattr(policy.recall, name) for name in WEIGHTS})
+        yield RecallBased(max_items=policy.most, **policy.recall.weights)
     elif policy.most is not None:
         yield Capacity(max_items=policy.most)
 
@@ -96,8 +96,6 @@ def _due(tx: Transaction, place: Place, interval: int, written: int) -> bool:
 
 
 _TIME = (record.c.created_at, record.c.id)
-_COUNT = Statement(select(func.count()).select_from(record).where(here()))
-_RECORDS = Statement(select(scope.c.records).where(*(scope.c[name] == param(name) for name in _IDENTITY)))
 _OLD = and_(here(), record.c.created_at <= param("cutoff"))
 _ANY_OLD = Statement(select(record.c.id).where(_OLD).limit(1))
 _DELETE_OLD = Statement(delete(record).where(_OLD))
@@ -127,10 +125,9 @@ def _surplus(tx: Transaction, place: Place, max_items: int, written: int) -> int
     Where that says more than can have come since the last check, they are counted: an older store that has just got its
     bound, or a count that a shell has moved, which must cost no record.
     """
-    held = tx.value(_RECORDS, **place.values())
-    surplus = held - max_items if isinstance(held, int) else written + 1
+    surplus = held(tx, place) - max_items
     if surplus > written:
-        surplus = tx.value(_COUNT, **place.values()) - max_items
+        surplus = counted(tx, place) - max_items
     return max(0, surplus)
 
 
@@ -154,8 +151,7 @@ def _evict_lowest(tx: Transaction, place: Place, policy: RecallBased, written: i
     if surplus and policy.recall_weight * math.log(2) > policy.recency_weight:
         surplus -= _evict_never_recalled(tx, place, surplus)
     if surplus:
-        weights = {name: getattr(policy, name) for name in WEIGHTS}
-        tx.run(_LOWEST, **place.values(surplus=surplus, now=tx.now, **weights))
+        tx.run(_LOWEST, **place.values(surplus=surplus, now=tx.now, **policy.weights))
 
 
 _WAS_RECALLED = exists(select(1).where(recall.c.record_id == record.c.id, recall.c.recall_count > 0))

@@ -227,7 +227,7 @@ class KnowledgeGraph(EvictingLayer[Mode]):
         entities at most. A name in letters beyond A to Z also matches without its accents and by the stem of a word.
 
         Args:
-            keywords: any texts, at most 100,000.
+            keywords: any texts, at most 1,000.
             limit: how many at most, 0 to 10,000.
 
         Returns:

@@ -17,7 +17,7 @@ from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_bulk, check_limit, check_query
 from memdb.layers.entity import MAX_TYPE_CHARS
 from memdb.layers.models import MAX_TAG_CHARS, normal_tag
-from memdb.layers.reading import by_ids, here
+from memdb.layers.reading import here, in_order
 from memdb.layers.record import Place
 from memdb.storage.fulltext import matching
 from memdb.storage.schema import record, record_tag
@@ -66,13 +66,18 @@ def named(
     Raises:
         InvalidInput: a keyword is no text, or there are too many; the limit is out of range.
     """
-    scores = scored(tx, place, keywords, fields)
-    best = sorted(scores, key=lambda found: (-scores[found], found))[: check_limit(limit)]
-    at = {found: position for position, found in enumerate(best)}
-    return sorted(by_ids(tx, place.user_id, best), key=lambda row: at[row[0]])
+    return in_order(tx, place.user_id, numbers_named(tx, place, keywords, fields, check_limit(limit)))
 
 
-def scored(tx: Transaction, place: Place, keywords: Iterable[str], fields: Iterable[tuple[Way, int]]) -> Counter[int]:
+def numbers_named(
+    tx: Transaction, place: Place, keywords: Iterable[str], fields: Iterable[tuple[Way, int]], limit: int
+) -> list[int]:
+    """Return the numbers of the records that `named` returns, in its order."""
+    scores = _scored(tx, place, keywords, fields)
+    return sorted(scores, key=lambda found: (-scores[found], found))[:limit]
+
+
+def _scored(tx: Transaction, place: Place, keywords: Iterable[str], fields: Iterable[tuple[Way, int]]) -> Counter[int]:
     """Return the numbers of the records that keywords name, with the sum of what each keyword scores by each field."""
     asked: dict[str, _Keyword] = {}
     given = check_bulk(keywords, "keywords")

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from memdb.errors import InvalidInput
+from memdb.layers.arguments import check_range
 from memdb.storage.clock import to_text
 from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
 from memdb.text.json_text import to_exact_json, to_json
@@ -210,27 +211,20 @@ def _instant(value: datetime) -> datetime:
     return value
 
 
-def _factor(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
-        raise InvalidInput(f"a weight must be a number from 0 to {MAX_WEIGHT:,}, not {repr(value)[:40]}")
-    return float(value)
+def number(name: str, most: float) -> BeforeValidator:
+    """Return what checks that a field is a number from 0 to `most`; its sentence begins with `name`."""
 
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise InvalidInput(f"{name} must be a number from 0 to {most:,}, not {repr(value)[:40]}")
+        return float(value)
 
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"it must be a number from 0 to 1, not {repr(value)[:40]}")
-    return float(value)
+    return BeforeValidator(check)
 
 
 def whole_number(name: str, least: int, most: int) -> BeforeValidator:
-    """Return what checks that a field is a whole number of a range; its sentence names the field."""
-
-    def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
-        return value
-
-    return BeforeValidator(check)
+    """Return what checks that a field is a whole number of a range; its sentence begins with `name`."""
+    return BeforeValidator(lambda value: check_range(value, name, least, most))
 
 
 def _words(value: list[str]) -> list[str]:
@@ -247,8 +241,8 @@ Json = Annotated[Any, AfterValidator(_json)]
 Tags = Annotated[list[Title], AfterValidator(normal_tags)]
 References = Annotated[list[Id], AfterValidator(_references)]
 Keywords = Annotated[list[Title], AfterValidator(_words)]
-Share = Annotated[float, BeforeValidator(_share)]
-Weight = Annotated[float, BeforeValidator(_factor)]
+Share = Annotated[float, number("it", 1)]
+Weight = Annotated[float, number("a weight", MAX_WEIGHT)]
 Instant = Annotated[AwareDatetime, AfterValidator(_instant)] | None
 
 __all__ = [
@@ -268,5 +262,6 @@ __all__ = [
     "invalid",
     "normal_tag",
     "normal_tags",
+    "number",
     "whole_number",
 ]

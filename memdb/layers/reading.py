@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, or_, select
 
 from memdb.layers.arguments import check_limit, check_query
 from memdb.layers.record import UNREADABLE, Place, Record, made
@@ -20,7 +20,7 @@ from memdb.storage import fulltext
 from memdb.storage.clock import to_text
 from memdb.storage.fulltext import Within
 from memdb.storage.quarantine import Damage
-from memdb.storage.schema import record
+from memdb.storage.schema import record, scope
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
 from memdb.text.query import parse
@@ -101,6 +101,12 @@ _LISTS = {
 }
 
 
+_HELD = Statement(
+    select(scope.c.records).where(
+        scope.c.user_id == param("user_id"), scope.c.layer == param("layer"), scope.c.session_id == param("session_id")
+    )
+)
+_COUNT = Statement(select(func.count()).select_from(record).where(here()))
 _NUMBERS = Statement(select(record.c.key, record.c.id).where(here(), record.c.key.in_(select(each("keys").c.value))))
 
 
@@ -113,6 +119,23 @@ def get(tx: Transaction, place: Place, key: str, shape: Callable[..., T], column
 def numbers(tx: Transaction, place: Place, keys: Iterable[str]) -> dict[str, int]:
     """Return the numbers of those records of a place that there are, by their keys."""
     return dict(tx.all(_NUMBERS, **place.values(keys=json.dumps(list(keys)))))
+
+
+def held(tx: Transaction, place: Place) -> int:
+    """Return how many records a place holds, by the count that triggers keep: a look-up, whatever the number."""
+    kept = tx.value(_HELD, **place.values())
+    return kept if isinstance(kept, int) else counted(tx, place)
+
+
+def counted(tx: Transaction, place: Place) -> int:
+    """Return how many records a place holds, counted one by one."""
+    return int(tx.value(_COUNT, **place.values()))
+
+
+def in_order(tx: Transaction, user_id: str, ids: Iterable[int]) -> list[Row]:
+    """Return a user's rows with these record ids, in the order of the ids."""
+    order = {number: at for at, number in enumerate(ids)}
+    return sorted(by_ids(tx, user_id, order), key=lambda row: order[row[0]])
 
 
 def listed(

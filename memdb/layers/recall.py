@@ -16,13 +16,11 @@ from memdb.layers.models import Model, Weight
 from memdb.layers.reading import here
 from memdb.layers.record import Place
 from memdb.storage import recalls
-from memdb.storage.clock import from_text
+from memdb.storage.clock import days_since, from_text
 from memdb.storage.recalls import Recalled
 from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
-
-SECONDS_A_DAY = 86_400
 
 
 class RecallBasedConfig(Model):
@@ -39,6 +37,11 @@ class RecallBasedConfig(Model):
     recall_weight: Weight = 0.3
     score_weight: Weight = 0.5
     recency_weight: Weight = 0.2
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The three weights by their names: the parameters of `value`."""
+        return {name: getattr(self, name) for name in RecallBasedConfig.model_fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class RecallStats:
         if now.tzinfo is None:
             raise InvalidInput("now must be a time with a zone, such as datetime.now(UTC)")
         weights = config or RecallBasedConfig()
-        days = max(0.0, (now - self.last_recall_at).total_seconds() / SECONDS_A_DAY)
+        days = days_since(self.last_recall_at, now)
         mean = self.total_score / self.recall_count if self.recall_count and weights.score_weight else 0.0
         frequency = math.log1p(self.recall_count)
         return frequency * weights.recall_weight + mean * weights.score_weight + weights.recency_weight / (1 + days)

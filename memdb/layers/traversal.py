@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memdb.errors import GraphError, InvalidInput
-from memdb.layers.arguments import check_limit
+from memdb.layers.arguments import check_limit, check_range
 from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, check_type, entity_of
 from memdb.layers.reading import RECORD, shaped
 from memdb.layers.record import UNREADABLE, Place
@@ -53,7 +53,7 @@ class Traversal:
     paths: bool = False
 
     def __post_init__(self) -> None:
-        _check_range(self.depth, "depth", MAX_DEPTH)
+        check_range(self.depth, "depth", 1, MAX_DEPTH)
         if self.direction not in DIRECTIONS:
             raise InvalidInput(f"direction must be one of {', '.join(DIRECTIONS)}, not {self.direction!r}")
         if self.relation_types is not None:
@@ -62,7 +62,7 @@ class Traversal:
             types = tuple(check_type(value, "relation_types") for value in self.relation_types)
             object.__setattr__(self, "relation_types", types)
         if self.fan_out is not None:
-            _check_range(self.fan_out, "fan_out", MAX_FAN_OUT)
+            check_range(self.fan_out, "fan_out", 1, MAX_FAN_OUT)
         check_limit(self.limit)
         timeout = self.timeout
         if timeout is not None and (
@@ -71,11 +71,6 @@ class Traversal:
             or not 0 < timeout <= MAX_TIMEOUT_S  # nor is what is no number
         ):
             raise InvalidInput(f"timeout must be more than 0 and at most {MAX_TIMEOUT_S:,} seconds, or None")
-
-
-def _check_range(value: object, name: str, greatest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= greatest:
-        raise InvalidInput(f"{name} must be a whole number from 1 to {greatest:,}, not {str(value)[:40]}")
 
 
 def related(tx: Transaction, place: Place, start: Sequence[int], how: Traversal) -> list[ScoredEntity]:

@@ -21,9 +21,9 @@ from memdb.layers.arguments import check_whole
 from memdb.layers.history import groups, is_answer, is_users
 from memdb.layers.message import Message, is_key, key_of
 from memdb.layers.models import Model
-from memdb.layers.reading import here
+from memdb.layers.reading import held, here
 from memdb.layers.record import UNREADABLE, Place
-from memdb.storage.schema import message, record, scope, session
+from memdb.storage.schema import message, record, session
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 
@@ -115,11 +115,6 @@ class ConversationMemoryConfig(Model):
 
 
 _KEY = record.c.key
-_HELD = Statement(
-    select(scope.c.records).where(
-        scope.c.user_id == param("user_id"), scope.c.layer == param("layer"), scope.c.session_id == param("session_id")
-    )
-)
 # Other keys, which only a shell leaves: they are no messages, so they do not count.
 _STRAY = Statement(select(func.count()).select_from(record).where(here(), param("key") <= _KEY))
 _OLDEST = Statement(select(_KEY).where(here()).order_by(_KEY).limit(1).offset(param("before")))
@@ -211,7 +206,7 @@ def _slide(tx: Transaction, place: Place, config: ConversationMemoryConfig, *, b
 
 def _over(tx: Transaction, place: Place, most: int) -> int:
     """Return how many messages a session holds beyond `most`: its size is kept by trigger, so this costs a look-up."""
-    over: int = (tx.value(_HELD, **place.values()) or 0) - most
+    over: int = held(tx, place) - most
     return over - tx.value(_STRAY, **place.values(key=BEYOND)) if over > 0 else 0
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from memdb.layers import reading
 from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.entity import ScoredEntity, numbered_entity
-from memdb.layers.keyword_lookup import ENTITY_FIELDS, PAGE_FIELDS, scored
+from memdb.layers.keyword_lookup import ENTITY_FIELDS, PAGE_FIELDS, numbers_named
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.page import numbered_page
 from memdb.layers.record import Place
@@ -49,9 +49,8 @@ def pages(tx: Transaction, scope: Scope, query: str, keywords: Sequence[str], mo
     """
     place = Place.of(PAGES, scope)
     by_text = [number for number, _ in fulltext.search(tx, parse(query), place.within(), most)]
-    by_name = _best(scored(tx, place, keywords, PAGE_FIELDS), most)
-    order = {number: at for at, number in enumerate(dict.fromkeys((*by_text, *by_name)))}
-    rows = sorted(reading.by_ids(tx, scope.user_id, order), key=lambda row: order[row[0]])
+    by_name = numbers_named(tx, place, keywords, PAGE_FIELDS, most)
+    rows = reading.in_order(tx, scope.user_id, dict.fromkeys((*by_text, *by_name)))
     found = dict(reading.shaped(tx, rows, numbered_page))
     for number, keys in references(tx, scope.user_id, found).items():
         found[number].references = keys
@@ -78,9 +77,8 @@ def entities(tx: Transaction, scope: Scope, keywords: Sequence[str], depth: int,
         GraphError: the traversal took too long.
     """
     place = Place.of(ENTITIES, scope)
-    named = _best(scored(tx, place, [*keywords, *tag_forms(keywords)], ENTITY_FIELDS), most)
-    order = {number: at for at, number in enumerate(named)}
-    rows = sorted(reading.by_ids(tx, scope.user_id, named), key=lambda row: order[row[0]])
+    named = numbers_named(tx, place, [*keywords, *tag_forms(keywords)], ENTITY_FIELDS, most)
+    rows = reading.in_order(tx, scope.user_id, named)
     found = [Candidate(entity, "named by a keyword", 0) for _, entity in reading.shaped(tx, rows, numbered_entity)]
     if depth and named:
         known = {one.source.id for one in found}
@@ -97,10 +95,6 @@ def way(hit: ScoredEntity) -> str:
     last = hit.relations[-1] if hit.relations else None
     by = f" by {last.source_id} -{last.relation_type}-> {last.target_id}" if last is not None else ""
     return f"{hit.distance} relation{'s' if hit.distance > 1 else ''} away{by}, path weight {hit.weight:.2f}"
-
-
-def _best(scores: dict[int, int], most: int) -> list[int]:
-    return sorted(scores, key=lambda number: (-scores[number], number))[:most]
 
 
 def _counts(tx: Transaction, statement: str, place: Place, keys: list[str]) -> dict[str, int]:

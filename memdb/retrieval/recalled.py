@@ -15,6 +15,7 @@ from memdb.layers.arguments import check_limit
 from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.page import LAYER as PAGES
+from memdb.layers.reading import alive
 from memdb.layers.recall import RecallBasedConfig, RecallStats, value
 from memdb.layers.record import UNREADABLE
 from memdb.scope import Scope
@@ -23,7 +24,7 @@ from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
 
-LAYERS = (ITEMS, PAGES, ENTITIES)  # whose records can be recalled
+LAYERS = (ITEMS, PAGES, ENTITIES)  # that live by user and whose records can be recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ _READ = (record.c.layer, record.c.key, record.c.created_at)
 _THEIRS = and_(
     record.c.user_id == param("user_id"),
     record.c.layer.in_(select(each("layers").c.value)),
-    or_(record.c.expires_at.is_(None), record.c.expires_at > param("now")),
+    alive(),
 )
 _RECALLED = {
     name: Statement(
@@ -96,7 +97,7 @@ def recalled(
     """
     if order not in _ORDERS:
         raise InvalidInput(f"order must be one of {', '.join(ORDERS)}, not {str(order)[:40]!r}")
-    weights = RecallBasedConfig().model_dump() if order == "value" else {}
+    weights = RecallBasedConfig().weights if order == "value" else {}
     return _shaped(tx, tx.all(_RECALLED[order], **_values(tx, scope, limit, layers), **weights))
 
 

@@ -17,10 +17,10 @@ from memdb.errors import InvalidInput
 from memdb.layers.entity import GraphEntity
 from memdb.layers.models import Model, Share
 from memdb.layers.page import KnowledgePage
+from memdb.storage.clock import days_since
 from memdb.text.overlap import Overlap
 from memdb.text.scripts import RUN, fold, tokens
 
-SECONDS_A_DAY = 86_400
 CONTENT_CHARS = 20_000  # how far into a text keywords are looked for
 
 
@@ -175,7 +175,7 @@ class Scorer:
         """Return 1 / (1 + days since it was stored); 0 where that is not known, and a time to come counts as now."""
         if one.source.updated_at is None:
             return 0.0
-        return 1 / (1 + max(0.0, (self._now - one.source.updated_at).total_seconds() / SECONDS_A_DAY))
+        return 1 / (1 + days_since(one.source.updated_at, self._now))
 
     def reference(self, one: Candidate) -> float:
         """Return how much refers to it, by the most that anything found of its kind has."""

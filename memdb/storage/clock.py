@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 from memdb.errors import InvalidInput, SerializationError
 
+SECONDS_A_DAY = 86_400
+
 
 def utc_now() -> datetime:
     """Return the present time in UTC."""
@@ -42,6 +44,11 @@ def from_text(text: str) -> datetime:
     except (TypeError, ValueError):
         raise SerializationError(f"{text!r} is not a time") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def days_since(moment: datetime, now: datetime) -> float:
+    """Return how many days have passed since a time; 0 for one to come: clocks are put back."""
+    return max(0.0, (now - moment).total_seconds() / SECONDS_A_DAY)
 
 
 class Clock:

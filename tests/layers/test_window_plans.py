@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.layers import window
+from memdb.layers import reading, window
 from memdb.storage.statement import Statement
 from tests.layers.test_conversation_plans import MANY_SESSIONS, ONE_LONG_SESSION
 
 STATEMENTS = {name: value for name, value in vars(window).items() if isinstance(value, Statement)}
+STATEMENTS |= {"_HELD": reading._HELD}  # how many messages a session holds
 VALUES = {
     "user_id": "alice", "layer": "message", "session_id": "s8", "key": "000000000005", "limit": 8, "before": 3,
     "after": 3,

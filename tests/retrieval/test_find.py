@@ -12,7 +12,7 @@ from memdb import Database, InvalidInput, KnowledgePage, Memory, MemoryItem
 from memdb.layers.layer import Live
 from memdb.retrieval.find import Hit, find
 from memdb.scope import Scope
-from tests.conftest import SteppingClock
+from memdb.testing import FrozenClock
 
 ALICE = Scope("alice")
 
@@ -29,7 +29,7 @@ def marked(hit: Hit) -> list[str]:
     return [hit.snippet.text[start:end] for start, end in hit.snippet.marks]
 
 
-async def test_every_layer_is_searched_best_first(db: Database, memory: Memory[Live], clock: SteppingClock) -> None:
+async def test_every_layer_is_searched_best_first(db: Database, memory: Memory[Live], clock: FrozenClock) -> None:
     await fill(memory)
     hits = await db.read(find, ALICE, "making teas")
     assert {(hit.layer, hit.id, hit.title) for hit in hits} == {
@@ -95,7 +95,7 @@ async def test_a_limit_out_of_range_is_refused(db: Database, limit: int) -> None
         await db.read(find, ALICE, "tea", limit)
 
 
-async def test_expired_records_are_not_found(db: Database, memory: Memory[Live], clock: SteppingClock) -> None:
+async def test_expired_records_are_not_found(db: Database, memory: Memory[Live], clock: FrozenClock) -> None:
     from datetime import timedelta
 
     await memory.items.save(MemoryItem(id="a", content="tea", expires_at=clock.now + timedelta(seconds=1)))
