@@ -14,6 +14,7 @@ MemdbError
 ├── SerializationError                        a stored value could not be read or written
 ├── GraphError                                a relation names a missing entity
 ├── RetrievalError                            a search could not be carried out
+├── ModelError                                a model could not be asked, or its answer is of no use
 └── MissingExtra        (also ImportError)    an optional package is not installed
 
 A message says what was asked, what was wrong and what to do.
@@ -31,7 +32,7 @@ class MemdbError(Exception):
         """Whether the caller may simply go on without the answer.
 
         Returns:
-            True for NotFound and RetrievalError, False for all others, as the agcore document (section 3.5) has it.
+            True for NotFound, RetrievalError and ModelError, False for all others (agcore document, section 3.5).
         """
         return self._recoverable
 
@@ -88,6 +89,12 @@ class GraphError(MemdbError):
 
 class RetrievalError(MemdbError):
     """A search could not be carried out."""
+
+    _recoverable = True
+
+
+class ModelError(MemdbError):
+    """A model could not be asked, or its answer is of no use; the message says which model and why."""
 
     _recoverable = True
 

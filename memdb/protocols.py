@@ -1,4 +1,4 @@
-"""What a part must offer to take the place of one of memdb's: the traits of the agcore document.
+"""What a part must offer to take the place of one of memdb's: the traits of the agcore document; what a model offers.
 
 memdb's own MemoryStore, KnowledgeStore, KnowledgeGraph and SimpleKeywordExtractor are such parts. A class of yours need
 not inherit from these: the methods are enough. `memdb.testing` holds the suites that it can be run through.
@@ -12,11 +12,13 @@ What is no part of a trait is an optional ability, and used where a part has it:
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
 from memdb.layers.items import MemoryFilter, MemoryItem
 from memdb.layers.page import KnowledgePage, PageIndexEntry
+from memdb.text.reply import ChatReply
 
 
 @runtime_checkable
@@ -132,4 +134,47 @@ class KnowledgeGraph(Protocol):
 
     def tag_constraints(self) -> TagConstraints:
         """Return what holds for the tags of an entity."""
+        ...
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A chat model, wherever it runs. memdb never calls one inside a transaction.
+
+    Where an object also has `count_tokens(messages) -> int` (plain or async), it is asked before a TokenCounter is.
+    """
+
+    async def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> ChatReply:
+        """Return the model's answer to messages in the OpenAI shape.
+
+        Args:
+            messages: oldest first.
+            tools: function schemas in the OpenAI shape.
+            tool_choice: "auto", "none", "required", or {"type": "function", "function": {"name": ...}}.
+            max_tokens: of the answer.
+        """
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    Attributes:
+        model: the model's name; vectors of different names are never compared.
+        dimensions: how many numbers a vector has.
+    """
+
+    model: str
+    dimensions: int
+
+    async def embed(self, texts: list[str]) -> list[list[float]]:
+        """Return a vector for each text, in their order."""
         ...
