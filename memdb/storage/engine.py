@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from memdb.storage.clock import Clock
 from memdb.storage.connection import WorkerConnection, connect, translated
 from memdb.storage.lock import FileLock
 from memdb.storage.opening import Options
-from memdb.storage.quarantine import Damage
+from memdb.storage.quarantine import Damage, named
 from memdb.storage.readers import Outcome, ReaderPool, read_snapshot
 from memdb.storage.source import file_uri, read_mode
 from memdb.storage.transaction import Transaction
@@ -131,13 +131,13 @@ class Engine:
         clock = self.clock
         return await self._writer.connection.post(lambda raw: read_snapshot(raw, unit, clock, alone=True))
 
-    async def _set_aside(self, damaged: dict[int, Damage]) -> None:
+    async def _set_aside(self, damaged: dict[Hashable, Damage]) -> None:
         if self._writer is not None:
             with suppress(StorageError):  # busy, or migrated meanwhile: the reader still gets its answer
                 await self._writer.submit(lambda tx: tx.damaged.update(damaged))
                 return
-        for record_id, damage in damaged.items():
-            log.warning("MEMORY_CORRUPT record %d of %s: %s", record_id, self.path, damage.reason)
+        for name, damage in damaged.items():
+            log.warning("MEMORY_CORRUPT %s of %s: %s", named(name), self.path, damage.reason)
 
     # -- maintenance --------------------------------------------------------------------------------------------------
 

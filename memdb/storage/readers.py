@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, NamedTuple
 
 from memdb.errors import Closed
@@ -23,12 +23,12 @@ class Outcome(NamedTuple):
 
     Args:
         value: what it returned.
-        damaged: the rows it could not read, by record id.
+        damaged: the rows it could not read, by record id, or by what names a row that has none.
         recalled: the records that it counts as recalled.
     """
 
     value: Any
-    damaged: dict[int, Damage]
+    damaged: dict[Hashable, Damage]
     recalled: list[Recalled]
 
 

@@ -47,6 +47,13 @@ SELECT session_id, layer, records,
  WHERE user_id = :user_id AND session_id != '' AND records > 0
 """
 _KNOWN = "SELECT session_id, created_at, updated_at, metadata FROM session WHERE user_id = :user_id"
+_TIMES = """
+SELECT session_id, min(updated_at), max(updated_at) FROM state WHERE user_id = :user_id GROUP BY session_id
+ UNION ALL
+SELECT session_id, min(updated_at), max(updated_at) FROM working_memory WHERE user_id = :user_id GROUP BY session_id
+ UNION ALL
+SELECT session_id, min(saved_at), max(saved_at) FROM checkpoint WHERE user_id = :user_id GROUP BY session_id
+"""
 # +session_id: with statistics SQLite would skip through the whole index to look for it among all users.
 _COUNTS = """
 SELECT layer, records FROM scope
@@ -57,6 +64,9 @@ _DELETE = (
     """DELETE FROM record
         WHERE user_id = :user_id AND session_id = :session_id
           AND layer IN (SELECT layer FROM scope WHERE user_id = :user_id AND +session_id = :session_id)""",
+    "DELETE FROM state WHERE user_id = :user_id AND session_id = :session_id",
+    "DELETE FROM working_memory WHERE user_id = :user_id AND session_id = :session_id",
+    "DELETE FROM checkpoint WHERE user_id = :user_id AND session_id = :session_id",
     "DELETE FROM eviction WHERE user_id = :user_id AND +session_id = :session_id AND session_id != ''",
     "DELETE FROM session WHERE user_id = :user_id AND session_id = :session_id",
     "DELETE FROM quarantine WHERE user_id = :user_id AND session_id = :session_id",
@@ -76,6 +86,8 @@ def list_sessions(tx: Transaction, user_id: str) -> list[SessionInfo]:
         times.setdefault(session_id, []).extend(_moments(first, last))
         if layer == "message":
             messages[session_id] = records
+    for session_id, first, last in tx.rows(_TIMES, {"user_id": user_id}):
+        times.setdefault(session_id, []).extend(_moments(first, last))
     found = [
         SessionInfo(
             session_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -86,7 +86,7 @@ class Transaction:
         self._keeps = keeps
         self._clock = clock
         self.counts = counts
-        self.damaged: dict[int, Damage] = {}  # by record id: these rows go to the quarantine
+        self.damaged: dict[Hashable, Damage] = {}  # by record id or name: these rows go to the quarantine
         self.recalled: list[Recalled] = []  # counted when this read is over
         self.lenient = False  # text that is no UTF-8 comes with surrogates instead of failing the statement
 

@@ -38,7 +38,8 @@ class Stats:
     """What a file holds.
 
     Args:
-        layers: a row a user and layer, by user, then layer.
+        layers: a row a user and layer, by user, then layer. What checkpoints and tool results hold is counted as the
+            layer "payload", once a user.
         file_bytes: the size of the database, without its log.
         free_bytes: how much of that is free for reuse.
         quarantined: rows that could not be read and were set aside.
@@ -52,7 +53,7 @@ class Stats:
     @property
     def records(self) -> int:
         """How many records the file holds."""
-        return sum(row.records for row in self.layers)
+        return sum(row.records for row in self.layers if row.layer != "payload")
 
     @property
     def users(self) -> list[str]:
@@ -71,6 +72,11 @@ SELECT page_count * page_size, freelist_count * page_size
 _FORGET = (
     "DELETE FROM relation WHERE user_id = ?",
     "DELETE FROM record WHERE user_id = ?",
+    "DELETE FROM checkpoint WHERE user_id = ?",
+    "DELETE FROM state WHERE user_id = ?",
+    "DELETE FROM working_memory WHERE user_id = ?",
+    "DELETE FROM blob WHERE user_id = ?",  # what nothing refers to is gone already
+    "DELETE FROM embedding_model WHERE user_id = ?",
     "DELETE FROM eviction WHERE user_id = ?",
     "DELETE FROM session WHERE user_id = ?",
     "DELETE FROM scope WHERE user_id = ?",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,7 +48,7 @@ class Job:
     together: Together | None = None
     value: Any = None
     error: BaseException | None = None
-    damaged: dict[int, Damage] = field(default_factory=dict)
+    damaged: dict[Hashable, Damage] = field(default_factory=dict)
 
 
 class Writer:

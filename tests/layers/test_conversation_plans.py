@@ -116,7 +116,7 @@ def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, na
         ("neighbours._BY_PLACES", "key=?"),
         ("message.by_key", "key=?"),
         ("sessions._HELD", "created_at>"),
-        ("sessions._DELETE 2", "session_id=?"),
+        ("sessions._DELETE 5", "session_id=?"),
     ],
 )
 def test_these_use_the_last_column_of_their_index_too(shell: sqlite3.Connection, name: str, column: str) -> None:

@@ -10,19 +10,24 @@ from functools import cache
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from memdb.storage.schema.base import Sql, metadata
+from memdb.storage.schema.blob import BLOB_SQL, blob, blob_chunk
+from memdb.storage.schema.embedding import EMBEDDING_SQL, embedding, embedding_model
 from memdb.storage.schema.eviction import EVICTION_SQL, eviction
 from memdb.storage.schema.items import ITEM_SQL
 from memdb.storage.schema.message import MESSAGE_SQL, message, session
+from memdb.storage.schema.note_index import NOTE_INDEX_SQL, note_index
 from memdb.storage.schema.pages import PAGE_SQL
 from memdb.storage.schema.quarantine import QUARANTINE_SQL, quarantine
 from memdb.storage.schema.recall import RECALL_SQL, recall
 from memdb.storage.schema.record import record
 from memdb.storage.schema.reference import record_reference
 from memdb.storage.schema.relation import RELATION_SQL, relation
+from memdb.storage.schema.runtime import RUNTIME_SQL, checkpoint, state, working_memory
 from memdb.storage.schema.scope import SCOPE_SQL, scope
 from memdb.storage.schema.search import RANK, SEARCH_SQL, TEXT_COLUMNS, TOKENIZER, WEIGHTS
 from memdb.storage.schema.source import SOURCE_SQL, source
 from memdb.storage.schema.tag import TAG_SQL, record_tag
+from memdb.storage.schema.tool_result import TOOL_RESULT_SQL, tool_result
 from memdb.storage.statement import DIALECT
 
 __all__ = [
@@ -34,9 +39,15 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Sql",
+    "blob",
+    "blob_chunk",
+    "checkpoint",
+    "embedding",
+    "embedding_model",
     "eviction",
     "message",
     "metadata",
+    "note_index",
     "objects",
     "quarantine",
     "recall",
@@ -47,10 +58,13 @@ __all__ = [
     "scope",
     "session",
     "source",
+    "state",
+    "tool_result",
+    "working_memory",
 ]
 
-SCHEMA_VERSION = 3  # PRAGMA user_version of a file of this schema
-REVISION = "0003"  # the migration that leads to it
+SCHEMA_VERSION = 4  # PRAGMA user_version of a file of this schema
+REVISION = "0004"  # the migration that leads to it
 
 # Triggers and views, in the order in which they can be made.
 _SUBJECTS = (
@@ -65,6 +79,11 @@ _SUBJECTS = (
     SOURCE_SQL,
     EVICTION_SQL,
     RELATION_SQL,
+    RUNTIME_SQL,
+    TOOL_RESULT_SQL,
+    BLOB_SQL,
+    NOTE_INDEX_SQL,
+    EMBEDDING_SQL,
 )
 
 
