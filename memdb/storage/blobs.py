@@ -83,18 +83,19 @@ def put(tx: Transaction, user_id: str, data: bytes) -> int:
         return int(found)
     tx.run(_ADD, user_id=user_id, hash=digest, size=len(data), lines=data.count(b"\n"))
     number = int(tx.value(_FIND, user_id=user_id, hash=digest))
-    for chunk in _cut(data):
+    for chunk in cut(data):
         tx.run(_ADD_CHUNK, blob_id=number, **chunk._asdict())
     return number
 
 
-def _cut(data: bytes) -> Iterator[Chunk]:
-    start = line = 0
+def cut(data: bytes, before: int = 0, line: int = 0) -> Iterator[Chunk]:
+    """Yield the chunks of a payload, or of a part of it before which `before` bytes and `line` line feeds stand."""
+    start = 0
     while True:
         end = min(start + CHUNK_BYTES, len(data))
         while start < end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
             end -= 1
-        chunk = Chunk(start, line, data[start:end])
+        chunk = Chunk(before + start, line, data[start:end])
         yield chunk
         start, line = end, line + chunk.data.count(b"\n")
         if start >= len(data):

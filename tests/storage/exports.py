@@ -35,6 +35,7 @@ def end(records: int = 0, sessions: int = 0, quarantine: int = 0, relations: int
         "relations": relations,
         "sessions": sessions,
         "quarantine": quarantine,
+        **dict.fromkeys(("payloads", "states", "working_memories", "checkpoints"), 0),
     }
 
 

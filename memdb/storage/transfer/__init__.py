@@ -13,7 +13,14 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    knows. `session_id` is there when only one session was exported. `records` is how many records the file held. Other
    fields may be passed over.
 
-2. A line for each record, in the order in which the records were first stored, which a reader keeps:
+2. A line for each chunk of a payload (what tool results and checkpoints hold), in order:
+
+       {"kind": "payload", "hash": "9f86d0...", "size": 51200, "start": 0, "text": "..."}
+
+   `hash` is the SHA-256 of the whole payload in UTF-8, lone surrogates as three bytes each; `size` its bytes; `start`
+   how many of them stand before this chunk. What refers to it has a field `payload` with the hash.
+
+3. A line for each record, in the order in which the records were first stored, which a reader keeps:
 
        {"kind": "record", "layer": "page", "session_id": "", "key": "deploy", "category": "ops",
         "created_at": "...", "updated_at": "...", "tags": ["ops"], "keywords": ["migrations"], "metadata": {},
@@ -24,10 +31,11 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
 
    `layer`, `session_id` ("" for a layer that lives by user) and `key` are a record's identity. Its columns follow under
    their names (memdb/storage/schema/record.py), then `references` in their order, the statistics of `recall`, and what
-   the layer's own table holds, under the table's name: `message` of a record of layer "message", `source` of a page
-   that came from a synced folder. Record numbers, user ids, the index and all that can be made anew are left out.
+   the layer's own tables hold, under the table's name: `message` of a record of layer "message", `tool_result`,
+   `source` of a page that came from a synced folder, `note_index` of one that is indexed. Record numbers, user ids, the
+   index, vectors and all else that can be made anew are left out.
 
-3. A line for each relation between two entities, in the order in which the relations were first stored:
+4. A line for each relation between two entities, in the order in which the relations were first stored:
 
        {"kind": "relation", "source": "ana", "target": "atlas", "relation_type": "works_on", "weight": 0.8,
         "created_at": "..."}
@@ -35,14 +43,22 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    `source` and `target` are the keys of records of layer "entity", which stand before it or are in the file that it is
    imported into. They and `relation_type` are a relation's identity.
 
-4. A line for each session of which more is known than its records say:
+5. A line for each state, working summary and checkpoint, under the names of their columns
+   (memdb/storage/schema/runtime.py):
+
+       {"kind": "state", "session_id": "s1", "format_version": 1, "updated_at": "...", "state": {"current_step": 2}}
+       {"kind": "working_memory", "session_id": "s1", "revision": 3, "updated_at": "...", "content": "# Goal..."}
+       {"kind": "checkpoint", "session_id": "s1", "id": "run-7", "seq": 1, "format_version": 1, "status": "completed",
+        "saved_at": "...", "payload": "9f86d0..."}
+
+6. A line for each session of which more is known than its records say:
 
        {"kind": "session", "session_id": "s1", "created_at": "...", "updated_at": "...", "metadata": {},
         "consolidated": {"layer": "message", "key": "000000000012"}}
 
    `consolidated` names the last message that is consolidated, and is left out where none is.
 
-5. A line for each row that could not be read, with its bytes:
+7. A line for each row that could not be read, with its bytes:
 
        {"kind": "quarantine", "layer": "item", "session_id": "", "key": "drink", "reason": "broken JSON",
         "raw": "{\\"content\\":\\"546561\\", ...}", "quarantined_at": "..."}
@@ -50,8 +66,9 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    These are what the file's quarantine holds, and the records, relations and sessions that the export itself could not
    read.
 
-6. The last line counts the lines between: {"kind": "end", "records": 2960, "relations": 12, "sessions": 1,
-   "quarantine": 0}. Without it the file is cut short. Files of schema 1 and 2 have no relations, nor a count of them.
+8. The last line counts the lines between, by their kinds: {"kind": "end", "records": 2960, "relations": 12,
+   "sessions": 1, "quarantine": 0, "payloads": 2, "states": 1, "working_memories": 1, "checkpoints": 1}. Without it the
+   file is cut short. Files of older schemas lack what they do not know, and the counts of it.
 
 Fields
 ------

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.storage.lines import Line
+from memdb.storage.transfer.fields import understand
 from memdb.storage.transfer.form import (
     LAYERS,
     OWN_FIELDS,
+    PAYLOAD,
     QUARANTINE,
     RECALL,
     RECORD,
     RELATION,
     SESSION,
+    STANDING_FIELDS,
     check_identity,
     check_relation,
+    check_standing,
     check_words,
-    understand,
 )
 from memdb.storage.transfer.rows import References, Row
 from memdb.text.check import check_id
@@ -33,8 +37,8 @@ class Entry:
     Args:
         number: its place in the file, from 1.
         size: how many bytes it takes.
-        kind: "record", "relation", "session" or "quarantine".
-        columns: those of RECORD, RELATION, SESSION or QUARANTINE.
+        kind: "record", "relation", "session", "quarantine", "payload", or a table that stands by itself.
+        columns: those of RECORD, RELATION, SESSION, QUARANTINE, PAYLOAD or STANDING_FIELDS.
         references: layer and key of what a record points at.
         recall: the columns of RECALL; None when there are none.
         own: for each table of the record's layer that has a row of it, its columns.
@@ -58,6 +62,16 @@ class Entry:
     def identity(self) -> Row:
         """Layer, session and key of a record; source, target and type of a relation."""
         return self.columns[:3]
+
+    @property
+    def payloads(self) -> list[str]:
+        """The hashes of the payloads that the line refers to."""
+        rows = [(OWN_FIELDS[name], columns) for name, columns in self.own.items()]
+        if self.kind in STANDING_FIELDS:
+            rows.append((STANDING_FIELDS[self.kind], self.columns))
+        return [
+            value for fields, columns in rows for field, value in zip(fields, columns, strict=True) if field.payload
+        ]
 
     def column(self, name: str) -> Any:
         """Return a column of a record."""
@@ -131,7 +145,36 @@ def _quarantine(line: Line, fields: dict[str, Any]) -> Entry:
     return Entry(line.number, line.size, "quarantine", understand(QUARANTINE, fields))
 
 
-_MAKERS = {"record": _record, "relation": _relation, "session": _session, "quarantine": _quarantine}
+def _payload(line: Line, fields: dict[str, Any]) -> Entry:
+    # A chunk is text of any kind: NUL and lone surrogates are kept, too.
+    text = fields.get("text")
+    if not isinstance(text, str):
+        raise InvalidInput(f"the field text must be text, not {type(text).__name__}")
+    digest, size, start, _ = understand(PAYLOAD, fields | {"text": ""})
+    if size < 0 or start < 0:
+        raise InvalidInput("the fields size and start are no numbers from 0 on")
+    for one in PAYLOAD:
+        fields.pop(one.name)
+    return Entry(line.number, line.size, "payload", (digest, size, start, text))
+
+
+def _standing(name: str) -> Callable[[Line, dict[str, Any]], Entry]:
+    def standing(line: Line, fields: dict[str, Any]) -> Entry:
+        columns = understand(STANDING_FIELDS[name], fields)
+        check_standing(name, columns)
+        return Entry(line.number, line.size, name, columns)
+
+    return standing
+
+
+_MAKERS: dict[str, Callable[[Line, dict[str, Any]], Entry]] = {
+    "record": _record,
+    "relation": _relation,
+    "session": _session,
+    "quarantine": _quarantine,
+    "payload": _payload,
+    **{name: _standing(name) for name in STANDING_FIELDS},
+}
 
 
 def _within(columns: Any, value: Any, name: str) -> Row:

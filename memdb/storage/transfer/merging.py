@@ -12,10 +12,12 @@ from memdb.errors import AlreadyExists, InvalidInput
 from memdb.storage.transfer import rows
 from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.form import QUARANTINE, SESSION
+from memdb.storage.transfer.payloads import Payloads
 from memdb.storage.transfer.putting import Records, insert_into, without
 from memdb.storage.transfer.reading import Problem
 from memdb.storage.transfer.relations import Relations
 from memdb.storage.transfer.rows import PAGE, Row
+from memdb.storage.transfer.standing import Standing, named
 
 PAGE_BYTES = 8_000_000  # of lines that are stored with one statement
 NAMED = 5  # conflicts and problems that are named
@@ -75,6 +77,8 @@ class Merge:
         self._user_id = user_id
         self._table = Records(connection, user_id, exact=replace)
         self._edges = Relations(connection, user_id)
+        self._payloads = Payloads(connection, user_id)
+        self._standing = Standing(connection, user_id, exact=replace)
         self._replace = replace
         self._skip_damaged = skip_damaged
         self._report = Imported(user_id)
@@ -99,7 +103,8 @@ class Merge:
                 self._flush()
         else:
             self._flush()
-            self._guarded([entry], self._session if entry.kind == "session" else self._quarantine)
+            single = {"session": self._session, "quarantine": self._quarantine, "payload": self._payload}
+            self._guarded([entry], single.get(entry.kind, self._standing_row))
 
     def finish(self, name: str) -> Imported:
         """Store what waits and return what was done.
@@ -108,6 +113,8 @@ class Merge:
             AlreadyExists: something is there already and says something else.
         """
         self._flush()
+        self._payloads.finish()
+        self._payloads.tidy()
         if self._conflict_count:
             others = self._conflict_count - len(self._conflicts)
             more = f" and {others:,} more" if others else ""
@@ -154,6 +161,8 @@ class Merge:
     # -- records ------------------------------------------------------------------------------------------------------
 
     def _records(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._payloads.check(entry)
         there = self._table.there(entries)
         changed, same, conflicts = [], 0, []
         for entry in entries:
@@ -174,9 +183,32 @@ class Merge:
             if entry.identity in there:
                 self._report.replaced += 1
             else:
-                self._report.records += 1
-                layer = entry.identity[0]
-                self._report.layers[layer] = self._report.layers.get(layer, 0) + 1
+                self._added(entry.identity[0])
+
+    def _added(self, layer: str) -> None:
+        self._report.records += 1
+        self._report.layers[layer] = self._report.layers.get(layer, 0) + 1
+
+    # -- payloads, and rows that are no records -----------------------------------------------------------------------
+
+    def _payload(self, entries: list[Entry]) -> None:
+        self._payloads.take(entries[0].columns)
+
+    def _standing_row(self, entries: list[Entry]) -> None:
+        (entry,) = entries
+        self._payloads.check(entry)
+        same = self._standing.meet(entry)
+        if same:
+            self._report.same += 1
+        elif same is not None and not self._replace:
+            self._conflict(named(entry))
+        else:
+            if not self._conflict_count:
+                self._standing.put(entry)
+            if same is None:
+                self._added(entry.kind)
+            else:
+                self._report.replaced += 1
 
     # -- relations ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from memdb.storage.schema import record
 from memdb.storage.segments import segments
 from memdb.storage.transfer import rows
 from memdb.storage.transfer.entry import Entry
-from memdb.storage.transfer.form import OWN_FIELDS, RECALL, RECORD
+from memdb.storage.transfer.fields import Field
+from memdb.storage.transfer.form import OWN, OWN_FIELDS, RECALL, RECORD
 from memdb.storage.transfer.rows import Row, Stored
 
 _TWINS = tuple(column.name for column in record.c if column.name.endswith("_seg"))
@@ -37,10 +38,26 @@ def insert_into(table: str, names: Iterable[str], *, or_replace: bool = False) -
     return f"{verb} INTO {table} ({', '.join(listed)}) VALUES ({', '.join('?' * len(listed))})"
 
 
+def put_fields(table: str, before: Sequence[str], fields: Sequence[Field], key: Sequence[str]) -> str:
+    """Return the upsert of a row; a field that names a payload by its hash becomes its number.
+
+    Args:
+        before: columns that stand before the fields, user_id among them.
+        key: the columns of the unique key.
+    """
+    names = [*before, *(field.column for field in fields)]
+    whose = before.index("user_id") + 1
+    values = [f"?{at}" for at in range(1, len(before) + 1)]
+    for at, field in enumerate(fields, len(before) + 1):
+        values.append(f"(SELECT id FROM blob WHERE (user_id, hash) = (?{whose}, ?{at}))" if field.payload else f"?{at}")
+    over = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    return f"""INSERT INTO {table} ({", ".join(names)}) VALUES ({", ".join(values)})
+      ON CONFLICT ({", ".join(key)}) DO UPDATE SET {over}"""
+
+
 _ADD_RECALL = insert_into("recall", ("record_id", *(field.name for field in RECALL)))
 _ADD_OWN = {
-    name: insert_into(name, ("record_id", "user_id", *(field.name for field in fields)))
-    for name, fields in OWN_FIELDS.items()
+    name: put_fields(name, ("record_id", "user_id"), fields, ("record_id",)) for name, fields in OWN_FIELDS.items()
 }
 _REFER = insert_into("record_reference", ("source_id", "position", "user_id", "target_layer", "target_key"))
 # When a record was stored, as how often it was recalled, is not what it says.
@@ -76,7 +93,7 @@ class Records:
         return self._connection.execute(_FIND, (listed, self._user_id)).fetchall()
 
     def _says_the_same(self, found: Stored, entry: Entry) -> bool:
-        if found.references != entry.references or found.own != entry.own:
+        if found.references != entry.references or _compared(found.own) != _compared(entry.own):
             return False
         if self._exact:
             return found.columns == entry.columns and found.recall == entry.recall
@@ -115,6 +132,13 @@ class Records:
         )
         for name, statement in _ADD_OWN.items():
             many(statement, [(number, user_id, *entry.own[name]) for number, entry in numbered if name in entry.own])
+
+
+_UNCOMPARED = {own.table.name for own in OWN if not own.compared}
+
+
+def _compared(own: dict[str, Row]) -> dict[str, Row]:
+    return {name: columns for name, columns in own.items() if name not in _UNCOMPARED}
 
 
 def without(columns: Row, places: Sequence[int]) -> Row:

@@ -15,13 +15,12 @@ from memdb.errors import InvalidInput, MemdbError, MissingFile, StorageError
 from memdb.storage.lines import Line, json_lines
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.transfer.entry import Entry, entry_of
-from memdb.storage.transfer.form import VERSION
+from memdb.storage.transfer.form import COUNTED, VERSION
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import is_database
 from memdb.text.check import check_id
 
 PROBLEMS_KEPT = 5
-_COUNTED = ("records", "relations", "sessions", "quarantine")  # in the last line
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class ExportFile:
                 yield Problem(line.number, str(error), line.size)
         if not ended:
             yield Problem(0, "the file is cut short: its closing line is missing")
-        elif sum(count for name in _COUNTED if isinstance(count := end.get(name), int)) != between:
+        elif sum(count for name in COUNTED.values() if isinstance(count := end.get(name), int)) != between:
             yield Problem(0, f"the file is not whole: it has {between:,} lines, and its last line counts others")
 
     def _lines(self) -> Iterator[Line]:

@@ -11,7 +11,8 @@ from typing import Any
 from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.schema import relation
 from memdb.storage.transfer.entry import Entry
-from memdb.storage.transfer.form import RELATION, check_relation, say
+from memdb.storage.transfer.fields import say
+from memdb.storage.transfer.form import RELATION, check_relation
 from memdb.storage.transfer.rows import Row, of_user, raw_row
 
 _IDS = "SELECT id FROM relation WHERE {whose} ORDER BY +id"

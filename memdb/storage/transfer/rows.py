@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Table
 
 from memdb.errors import SerializationError
 from memdb.storage.schema import recall, record
+from memdb.storage.transfer.fields import Field, say
 from memdb.storage.transfer.form import (
     LAYERS,
     OWN,
@@ -20,10 +21,8 @@ from memdb.storage.transfer.form import (
     RECALL,
     RECORD,
     SESSION,
-    Field,
     check_identity,
     check_words,
-    say,
 )
 from memdb.text.check import check_id
 
@@ -56,7 +55,7 @@ _WORDS = tuple(at for at, field in enumerate(RECORD) if field.name in ("tags", "
 
 
 def _names(fields: Sequence[Field], table: str) -> str:
-    return ", ".join(f"{table}.{field.name}" for field in fields)
+    return ", ".join(field.read_of(table) for field in fields)
 
 
 _BESIDE: tuple[tuple[str, tuple[Field, ...]], ...] = (("recall", RECALL), *OWN_FIELDS.items())
@@ -93,8 +92,11 @@ def stored(connection: sqlite3.Connection, user_id: str, ids: Iterable[int]) -> 
         yield Stored(row[0], row[1 : 1 + len(RECORD)], references.get(row[0], []), recalled, beside)
 
 
-def said_record(found: Stored) -> dict[str, Any]:
+def said_record(found: Stored, payloads: Container[str]) -> dict[str, Any]:
     """Return a record as a line's fields.
+
+    Args:
+        payloads: the hashes of the payloads that there are.
 
     Raises:
         SerializationError: a column of it, or of what belongs to it, holds what it should not.
@@ -114,7 +116,20 @@ def said_record(found: Stored) -> dict[str, Any]:
         line["references"] = [{"layer": target, "key": key} for target, key in found.references]
     if found.recall is not None:
         line["recall"] = say(RECALL, found.recall)
-    return line | {name: say(OWN_FIELDS[name], columns) for name, columns in found.own.items()}
+    for name, columns in found.own.items():
+        line[name] = say(OWN_FIELDS[name], columns)
+        check_payload(line[name], payloads)
+    return line
+
+
+def check_payload(fields: Mapping[str, Any], payloads: Container[str]) -> None:
+    """Refuse what refers to a payload that is not there.
+
+    Raises:
+        SerializationError: it does.
+    """
+    if "payload" in fields and fields["payload"] not in payloads:
+        raise SerializationError("its payload is not as it was stored")
 
 
 def _check_own(layer: str, there: dict[str, Row]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
 from memdb.storage.lines import MAX_LINE_BYTES
 from memdb.storage.schema import SCHEMA_VERSION
-from memdb.storage.transfer import relations, rows
-from memdb.storage.transfer.form import QUARANTINE, SESSION, VERSION, as_line, say
+from memdb.storage.transfer import payloads, relations, rows, standing
+from memdb.storage.transfer.fields import as_line, say
+from memdb.storage.transfer.form import COUNTED, QUARANTINE, SESSION, STANDING, VERSION
 from memdb.storage.transfer.relations import StoredRelation
 from memdb.storage.transfer.rows import PAGE, Row, Stored
 from memdb.storage.transfer.running import Course, Progress
@@ -36,7 +38,7 @@ class Exported:
 
     Args:
         user_id: whose memory.
-        records: how many records.
+        records: how many records, states, working summaries and checkpoints.
         layers: how many of them in each layer.
         relations: relations between entities.
         sessions: sessions of which more is known than their records say.
@@ -116,7 +118,9 @@ def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 # Ids alone are sorted: a sort of whole rows would take as much room as they do.
 _IDS = "SELECT id FROM record WHERE {whose} ORDER BY +id"
-_COUNTS = tuple(f"SELECT count(*) FROM {name} WHERE {{whose}}" for name in ("record", "session", "quarantine"))
+_COUNTS = tuple(
+    f"SELECT count(*) FROM {name} WHERE {{whose}}" for name in ("record", "session", "quarantine", *STANDING)
+)
 
 
 class _Export:
@@ -136,6 +140,8 @@ class _Export:
         self._report = Exported(user_id)
         self._damaged = array("q")  # numbers of records that cannot be read
         self._loose = array("q")  # and of relations
+        self._payloads: set[str] = set()  # the hashes of those that are whole
+        self._counts: Counter[str] = Counter()
         counts = [rows.of_user(connection, query, user_id, session_id).fetchone()[0] for query in _COUNTS]
         self._total: int = counts[0]
         if not any(counts):
@@ -161,10 +167,16 @@ class _Export:
 
     def _lines(self) -> Iterator[Line]:
         yield self._head()
+        for line in self._content():
+            self._counts[line["kind"]] += 1
+            yield line
+        yield {"kind": "end", **{name: self._counts[kind] for kind, name in COUNTED.items()}}
+
+    def _content(self) -> Iterator[Line]:
+        yield from payloads.said_payloads(self._connection, *self._whose, self._payloads)
         for found in self._stored(self._ids()):
-            if line := self._readable(rows.said_record, found):
-                self._report.records += 1
-                self._report.layers[line["layer"]] = self._report.layers.get(line["layer"], 0) + 1
+            if line := self._readable(rows.said_record, found, self._payloads):
+                self._added(line["layer"])
                 yield line
             else:
                 self._damaged.append(found.id)
@@ -175,6 +187,10 @@ class _Export:
                 yield line
             else:
                 self._loose.append(relation.id)
+        for name, columns in standing.stored_rows(self._connection, *self._whose):
+            if line := self._readable(standing.said_row, name, columns, self._payloads):
+                self._added(name)
+                yield line
         for session in self._sessions():
             if line := self._readable(rows.said_session, *session):
                 self._report.sessions += 1
@@ -182,14 +198,10 @@ class _Export:
         for line in self._aside():
             self._report.quarantine += 1
             yield line
-        report = self._report
-        yield {
-            "kind": "end",
-            "records": report.records,
-            "relations": report.relations,
-            "sessions": report.sessions,
-            "quarantine": report.quarantine,
-        }
+
+    def _added(self, layer: str) -> None:
+        self._report.records += 1
+        self._report.layers[layer] = self._report.layers.get(layer, 0) + 1
 
     def _head(self) -> Line:
         user_id, session_id = self._whose
@@ -239,7 +251,7 @@ class _Export:
                 yield self._unreadable(columns[:3], rows.raw_columns(QUARANTINE, columns), error)
         for found in self._stored(_pages(self._damaged)):
             try:
-                rows.said_record(found)
+                rows.said_record(found, self._payloads)
             except SerializationError as error:
                 yield self._unreadable(found.columns[:3], rows.raw_record(self._connection, found), error)
         unreadable = set(self._damaged)
@@ -251,6 +263,11 @@ class _Export:
                 yield self._unreadable(
                     ("relation", "", ends), relations.raw_relation(self._connection, relation), error
                 )
+        for name, columns in standing.stored_rows(self._connection, *self._whose):
+            try:
+                standing.said_row(name, columns, self._payloads)
+            except SerializationError as error:
+                yield self._unreadable(standing.identity(name, columns), standing.raw_row(name, columns), error)
         for columns, consolidated in self._sessions():
             try:
                 rows.said_session(columns, consolidated)
