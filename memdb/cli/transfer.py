@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ import typer
 from memdb.cli import output
 from memdb.cli.arguments import AsJson, File, User, check_target, choose_user, opened, run
 from memdb.cli.sync import export_notes
+from memdb.cli.trees import export_files, import_files
 from memdb.errors import InvalidInput, NotFound
 from memdb.text.check import check_id
 
@@ -39,6 +41,9 @@ def export(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Write the pages as Markdown notes into the folder OUT instead.")
     ] = False,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Write runtime memory and notes as memory/ and memory_data/ into OUT.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
@@ -53,12 +58,18 @@ def export(
 
     --markdown writes knowledge pages only, a note with front matter each; `memdb sync` makes the same pages of them.
 
+    --tree writes states, working summaries, the last save of each checkpoint, tool results and notes as the files that
+    local-ai keeps; `memdb import` takes them back.
+
     Example: memdb export agent.db alice.jsonl --user alice
     """
-    if markdown:
-        if out == STDIO or session is not None or force:
-            raise InvalidInput("--markdown writes notes into a folder: name it, without --session or --force")
-        export_notes(file, out, user, as_json)
+    if markdown or tree:
+        if out == STDIO or session is not None or (markdown and (force or tree)):
+            raise InvalidInput("--markdown and --tree write into a folder: name it, with only one of them")
+        if tree:
+            export_files(file, out, user, force, as_json)
+        else:
+            export_notes(file, out, user, as_json)
         return
     if out == STDIO and as_json:
         raise InvalidInput("--json tells what was exported on stdout, where the lines go: name a file for them")
@@ -104,19 +115,34 @@ def import_(
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="Leave out lines that cannot be read; take a file that is cut short.")
     ] = False,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Of a tree: whose session gets what names none.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store what `memdb export` wrote. Makes FILE when it is not there.
+    """Store what `memdb export` wrote, or a memory/ and memory_data/ tree. Makes FILE when it is not there.
 
     All of it is stored or nothing: every line is checked first, then one transaction takes them in, and other writers
     wait for it. Records that are there already with the same content are passed over, so importing again changes
     nothing; a record that is there with other content is refused, unless --replace says that the import wins.
 
+    A folder is taken as a tree of local-ai: memory/ (states, working summaries, plans, tool results) and memory_data/
+    (notes and their index), with scoped and unscoped files. Some files at a time are one transaction. --user takes only
+    that user's files; without it, those whose names say for certain whose they are.
+
     Example: memdb import other.db alice.jsonl --user alice2
+    Example: memdb import agent.db ~/.local-ai --user default_user
     """
     if user is not None:
         check_id(user, "--user")
     check_target(file)
+    if source != STDIO and Path(source).is_dir():
+        if skip_damaged:
+            raise InvalidInput("--skip-damaged is for exports: of a tree, damaged files are always left out and named")
+        import_files(file, source, user, session, replace, as_json)
+        return
+    if session is not None:
+        raise InvalidInput("--session is for trees: an export says itself whose session each record is of")
     began = time.perf_counter()
     from memdb.storage.transfer import examined
 

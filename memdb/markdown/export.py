@@ -54,7 +54,7 @@ async def export_folder(
         check_id(category, "category")
     ids = [entry.id for entry in await db.memory(user_id).pages.get_index(category=category)]
     root = await asyncio.to_thread(_make, folder)
-    report, names = ExportReport(), _Names()
+    report, names = ExportReport(), FileNames()
     for at in range(0, len(ids), BATCH):
         pages = await db.read(_pages, user_id, ids[at : at + BATCH])
         await asyncio.to_thread(_write_all, root, pages, names, report)
@@ -75,7 +75,7 @@ def _make(folder: str | os.PathLike[str]) -> Path:
     return real_folder(folder)
 
 
-def _write_all(root: Path, pages: list[KnowledgePage], names: _Names, report: ExportReport) -> None:
+def _write_all(root: Path, pages: list[KnowledgePage], names: FileNames, report: ExportReport) -> None:
     for page in pages:
         path = names.of(page.id)
         try:
@@ -110,7 +110,7 @@ def _write(root: Path, path: str, page: KnowledgePage, report: ExportReport) -> 
     report.written.append(path)
 
 
-class _Names:
+class FileNames:
     """The files of pages: their ids where these can be paths, else a name made of the id's words and its hash."""
 
     def __init__(self) -> None:

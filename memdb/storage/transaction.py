@@ -95,6 +95,16 @@ class Transaction:
         """The time of this unit in the stored text form, the same for all it writes."""
         return self._clock.text()
 
+    @contextmanager
+    def dated(self, at: str) -> Iterator[None]:
+        """Let what is written in the block bear this time, unless it lies ahead: an import keeps the times of things."""
+        present = self.now
+        self.now = min(at, present)
+        try:
+            yield
+        finally:
+            self.now = present
+
     def end(self) -> None:
         """Take the connection away: what keeps this object beyond its unit must not reach a stranger's transaction."""
         self._connection = None

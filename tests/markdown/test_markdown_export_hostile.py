@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import InvalidInput, KnowledgePage
-from memdb.markdown.export import _Names
+from memdb.markdown.export import FileNames
 from tests import strategies
 from tests.strategies import SAME_EVERY_TIME
 
@@ -125,7 +125,7 @@ async def test_every_hostile_id_has_a_file_in_the_folder(tmp_path):
 @settings(SAME_EVERY_TIME, max_examples=300)
 @given(st.lists(some_ids, max_size=30, unique=True))
 def test_names_of_files_are_safe_and_different(ids: list[str]) -> None:
-    names = _Names()
+    names = FileNames()
     taken = [names.of(id) for id in ids]
     assert len({name.casefold() for name in taken}) == len(ids)
     for name in taken:

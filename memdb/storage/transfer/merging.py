@@ -113,7 +113,10 @@ class Merge:
             AlreadyExists: something is there already and says something else.
         """
         self._flush()
-        self._payloads.finish()
+        try:
+            self._payloads.finish()
+        except InvalidInput as error:
+            self._problem(Problem(0, str(error)))
         self._payloads.tidy()
         if self._conflict_count:
             others = self._conflict_count - len(self._conflicts)

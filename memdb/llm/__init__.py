@@ -1,0 +1,1 @@
+"""What needs a model: clients of chat models and embedders, and the compressor of the working memory."""
