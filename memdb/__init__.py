@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         MemdbError,
         MissingExtra,
         MissingFile,
+        ModelError,
         NotAMemdbFile,
         NotFound,
         RetrievalError,
@@ -33,8 +35,11 @@ if TYPE_CHECKING:
         SerializationError,
         StorageError,
     )
+    from memdb.layers.checkpoints import AgentCheckpoint
     from memdb.layers.conversation import ConversationMemory
+    from memdb.layers.embeddings import Progress
     from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
+    from memdb.layers.externalizing import ToolResultReference
     from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
     from memdb.layers.jsonl import ImportReport
@@ -42,138 +47,162 @@ if TYPE_CHECKING:
     from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
     from memdb.layers.recall import RecallBasedConfig, RecallStats
+    from memdb.layers.runtime import MemoryManager
+    from memdb.layers.tool_result_pages import ToolResultLines, ToolResultSlice
+    from memdb.layers.tool_result_search import ToolResultMatch
+    from memdb.layers.tool_results import ToolResultInfo
     from memdb.layers.window import CompactConfig, ConversationMemoryConfig, MemoryStrategy
+    from memdb.llm.anthropic import AnthropicChat
+    from memdb.llm.compressor import Compression, WorkingMemoryCompressor
+    from memdb.llm.openai import OpenAIChat, OpenAIEmbedder
     from memdb.markdown.export import export_folder
+    from memdb.markdown.index_service import MemoryIndexService
     from memdb.markdown.report import ExportReport, Skipped, SyncReport
     from memdb.markdown.sync import sync_folder
     from memdb.markdown.watch import FolderWatch, watch_folder
     from memdb.memory import Memory
     from memdb.retrieval.composed import ComposedRetriever
+    from memdb.retrieval.context import ContextBuilder
+    from memdb.retrieval.context_parts import Context, ContextSection, LeftOut
+    from memdb.retrieval.embedding_service import EmbeddingService
+    from memdb.retrieval.find import Hit
+    from memdb.retrieval.hybrid import HybridSearch
+    from memdb.retrieval.notes import MarkdownStore
     from memdb.retrieval.ranking import Cut, RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem
     from memdb.retrieval.retriever import MemoryRetriever
     from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
+    from memdb.retrieval.stages import KnowledgeRetriever
+    from memdb.runs import AgentRun
     from memdb.scope import Scope
+    from memdb.settings import Settings
     from memdb.storage.inspect import CheckReport
     from memdb.storage.sessions import SessionInfo
     from memdb.storage.upkeep import LayerStats, Stats
     from memdb.text.extractor import SimpleKeywordExtractor, tags_from_name
+    from memdb.text.reply import ChatReply
     from memdb.text.tokens import TokenCounter
+    from memdb.trees.exporting import export_tree
+    from memdb.trees.importing import import_tree
+    from memdb.trees.report import TreeReport
 
-# Public name -> the module it lives in. Loaded on first use, so that `import memdb` stays light.
+# The public names of each module. Loaded on first use, so that `import memdb` stays light.
 _HOMES = {
-    "AlreadyExists": "memdb.errors",
-    "Busy": "memdb.errors",
-    "Capacity": "memdb.layers.policies",
-    "CheckReport": "memdb.storage.inspect",
-    "Closed": "memdb.errors",
-    "CompactConfig": "memdb.layers.window",
-    "ComposedRetriever": "memdb.retrieval.composed",
-    "ConversationMemory": "memdb.layers.conversation",
-    "ConversationMemoryConfig": "memdb.layers.window",
-    "Corrupt": "memdb.errors",
-    "Cut": "memdb.retrieval.ranking",
-    "Database": "memdb.database",
-    "EvictionConfig": "memdb.layers.policies",
-    "ExportReport": "memdb.markdown.report",
-    "FolderWatch": "memdb.markdown.watch",
-    "GraphEntity": "memdb.layers.entity",
-    "GraphError": "memdb.errors",
-    "GraphRelation": "memdb.layers.entity",
-    "Hybrid": "memdb.layers.policies",
-    "ImportReport": "memdb.layers.jsonl",
-    "InvalidInput": "memdb.errors",
-    "KnowledgeGraph": "memdb.layers.graph",
-    "KnowledgePage": "memdb.layers.knowledge",
-    "KnowledgeStore": "memdb.layers.knowledge",
-    "LayerStats": "memdb.storage.upkeep",
-    "MemdbError": "memdb.errors",
-    "Memory": "memdb.memory",
-    "MemoryFilter": "memdb.layers.items",
-    "MemoryItem": "memdb.layers.items",
-    "MemoryRetriever": "memdb.retrieval.retriever",
-    "MemoryStore": "memdb.layers.items",
-    "MemoryStrategy": "memdb.layers.window",
-    "Message": "memdb.layers.message",
-    "MissingExtra": "memdb.errors",
-    "MissingFile": "memdb.errors",
-    "NoEviction": "memdb.layers.policies",
-    "NotAMemdbFile": "memdb.errors",
-    "NotFound": "memdb.errors",
-    "PageIndexEntry": "memdb.layers.knowledge",
-    "RecallBased": "memdb.layers.policies",
-    "RecallBasedConfig": "memdb.layers.recall",
-    "RecallStats": "memdb.layers.recall",
-    "RetrievalError": "memdb.errors",
-    "RetrievalResult": "memdb.retrieval.ranking",
-    "RetrievalStrategy": "memdb.retrieval.ranking",
-    "RetrieverConfig": "memdb.retrieval.ranking",
-    "SchemaTooNew": "memdb.errors",
-    "Scope": "memdb.scope",
-    "ScoreBreakdown": "memdb.retrieval.scoring",
-    "ScoreWeights": "memdb.retrieval.scoring",
-    "ScoredEntity": "memdb.layers.entity",
-    "ScoredItem": "memdb.retrieval.ranking",
-    "ScoredMemory": "memdb.layers.items",
-    "ScoredMessage": "memdb.layers.message",
-    "ScoredPage": "memdb.layers.knowledge",
-    "ScoringStrategy": "memdb.retrieval.scoring",
-    "SerializationError": "memdb.errors",
-    "SessionInfo": "memdb.storage.sessions",
-    "SimpleKeywordExtractor": "memdb.text.extractor",
-    "Skipped": "memdb.markdown.report",
-    "Stats": "memdb.storage.upkeep",
-    "StorageError": "memdb.errors",
-    "SyncReport": "memdb.markdown.report",
-    "TagConstraints": "memdb.layers.entity",
-    "TokenCounter": "memdb.text.tokens",
-    "Ttl": "memdb.layers.policies",
-    "export_folder": "memdb.markdown.export",
-    "open": "memdb.database",
-    "sync_folder": "memdb.markdown.sync",
-    "tags_from_name": "memdb.text.extractor",
-    "watch_folder": "memdb.markdown.watch",
+    "memdb.database": "Database open",
+    "memdb.errors": (
+        "AlreadyExists Busy Closed Corrupt GraphError InvalidInput MemdbError MissingExtra MissingFile "
+        "ModelError NotAMemdbFile NotFound RetrievalError SchemaTooNew SerializationError StorageError"
+    ),
+    "memdb.layers.checkpoints": "AgentCheckpoint",
+    "memdb.layers.conversation": "ConversationMemory",
+    "memdb.layers.embeddings": "Progress",
+    "memdb.layers.entity": "GraphEntity GraphRelation ScoredEntity TagConstraints",
+    "memdb.layers.externalizing": "ToolResultReference",
+    "memdb.layers.graph": "KnowledgeGraph",
+    "memdb.layers.items": "MemoryFilter MemoryItem MemoryStore ScoredMemory",
+    "memdb.layers.jsonl": "ImportReport",
+    "memdb.layers.knowledge": "KnowledgePage KnowledgeStore PageIndexEntry ScoredPage",
+    "memdb.layers.message": "Message ScoredMessage",
+    "memdb.layers.policies": "Capacity EvictionConfig Hybrid NoEviction RecallBased Ttl",
+    "memdb.layers.recall": "RecallBasedConfig RecallStats",
+    "memdb.layers.runtime": "MemoryManager",
+    "memdb.layers.tool_result_pages": "ToolResultLines ToolResultSlice",
+    "memdb.layers.tool_result_search": "ToolResultMatch",
+    "memdb.layers.tool_results": "ToolResultInfo",
+    "memdb.layers.window": "CompactConfig ConversationMemoryConfig MemoryStrategy",
+    "memdb.llm.anthropic": "AnthropicChat",
+    "memdb.llm.compressor": "Compression WorkingMemoryCompressor",
+    "memdb.llm.openai": "OpenAIChat OpenAIEmbedder",
+    "memdb.markdown.export": "export_folder",
+    "memdb.markdown.index_service": "MemoryIndexService",
+    "memdb.markdown.report": "ExportReport Skipped SyncReport",
+    "memdb.markdown.sync": "sync_folder",
+    "memdb.markdown.watch": "FolderWatch watch_folder",
+    "memdb.memory": "Memory",
+    "memdb.retrieval.composed": "ComposedRetriever",
+    "memdb.retrieval.context": "ContextBuilder",
+    "memdb.retrieval.context_parts": "Context ContextSection LeftOut",
+    "memdb.retrieval.embedding_service": "EmbeddingService",
+    "memdb.retrieval.find": "Hit",
+    "memdb.retrieval.hybrid": "HybridSearch",
+    "memdb.retrieval.notes": "MarkdownStore",
+    "memdb.retrieval.ranking": "Cut RetrievalResult RetrievalStrategy RetrieverConfig ScoredItem",
+    "memdb.retrieval.retriever": "MemoryRetriever",
+    "memdb.retrieval.scoring": "ScoreBreakdown ScoreWeights ScoringStrategy",
+    "memdb.retrieval.stages": "KnowledgeRetriever",
+    "memdb.runs": "AgentRun",
+    "memdb.scope": "Scope",
+    "memdb.settings": "Settings",
+    "memdb.storage.inspect": "CheckReport",
+    "memdb.storage.sessions": "SessionInfo",
+    "memdb.storage.upkeep": "LayerStats Stats",
+    "memdb.text.extractor": "SimpleKeywordExtractor tags_from_name",
+    "memdb.text.reply": "ChatReply",
+    "memdb.text.tokens": "TokenCounter",
+    "memdb.trees.exporting": "export_tree",
+    "memdb.trees.importing": "import_tree",
+    "memdb.trees.report": "TreeReport",
 }
 
 __all__ = [
+    "AgentCheckpoint",
+    "AgentRun",
     "AlreadyExists",
+    "AnthropicChat",
     "Busy",
     "Capacity",
+    "ChatReply",
     "CheckReport",
     "Closed",
     "CompactConfig",
     "ComposedRetriever",
+    "Compression",
+    "Context",
+    "ContextBuilder",
+    "ContextSection",
     "ConversationMemory",
     "ConversationMemoryConfig",
     "Corrupt",
     "Cut",
     "Database",
+    "EmbeddingService",
     "EvictionConfig",
     "ExportReport",
     "FolderWatch",
     "GraphEntity",
     "GraphError",
     "GraphRelation",
+    "Hit",
     "Hybrid",
+    "HybridSearch",
     "ImportReport",
     "InvalidInput",
     "KnowledgeGraph",
     "KnowledgePage",
+    "KnowledgeRetriever",
     "KnowledgeStore",
     "LayerStats",
+    "LeftOut",
+    "MarkdownStore",
     "MemdbError",
     "Memory",
     "MemoryFilter",
+    "MemoryIndexService",
     "MemoryItem",
+    "MemoryManager",
     "MemoryRetriever",
     "MemoryStore",
     "MemoryStrategy",
     "Message",
     "MissingExtra",
     "MissingFile",
+    "ModelError",
     "NoEviction",
     "NotAMemdbFile",
     "NotFound",
+    "OpenAIChat",
+    "OpenAIEmbedder",
     "PageIndexEntry",
+    "Progress",
     "RecallBased",
     "RecallBasedConfig",
     "RecallStats",
@@ -193,6 +222,7 @@ __all__ = [
     "ScoringStrategy",
     "SerializationError",
     "SessionInfo",
+    "Settings",
     "SimpleKeywordExtractor",
     "Skipped",
     "Stats",
@@ -200,8 +230,17 @@ __all__ = [
     "SyncReport",
     "TagConstraints",
     "TokenCounter",
+    "ToolResultInfo",
+    "ToolResultLines",
+    "ToolResultMatch",
+    "ToolResultReference",
+    "ToolResultSlice",
+    "TreeReport",
     "Ttl",
+    "WorkingMemoryCompressor",
     "export_folder",
+    "export_tree",
+    "import_tree",
     "open",
     "sync_folder",
     "tags_from_name",
@@ -212,10 +251,15 @@ __all__ = [
 logging.getLogger("memdb").addHandler(logging.NullHandler())
 
 
+@cache
+def _home_of() -> dict[str, str]:
+    return {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> Any:
     if name in ("protocols", "testing"):  # modules of public names of their own
         return import_module(f"memdb.{name}")
-    home = _HOMES.get(name)
+    home = _home_of().get(name)
     if home is None:
         raise AttributeError(f"module 'memdb' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(home), name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.layers.layer import Live
@@ -24,6 +24,10 @@ from memdb.storage.source import database_path
 from memdb.storage.upkeep import Stats
 from memdb.text.check import check_id
 
+if TYPE_CHECKING:
+    from memdb.protocols import Embedder
+    from memdb.retrieval.embedding_service import EmbeddingService
+
 R = TypeVar("R")
 
 MAX_READERS = 64
@@ -38,6 +42,7 @@ def open(
     migrate: bool = True,
     readers: int = 4,
     busy_timeout: float = BUSY_TIMEOUT_S,
+    embedder: Embedder | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> Database:
     """Return a database to be opened with `async with` (or `await`).
@@ -51,6 +56,7 @@ def open(
         migrate: whether a file of an older memdb is migrated.
         readers: how many reads run at once, 1 to 64.
         busy_timeout: how long to wait for another process, in seconds.
+        embedder: turns texts into vectors, so that `memory.hybrid` also finds by meaning (memdb.protocols.Embedder).
         clock: returns the present time with its zone; for tests.
 
     Raises:
@@ -66,18 +72,26 @@ def open(
         raise InvalidInput(f"clock must be a function that returns an aware datetime, not {clock!r}")
     if path == ":memory:" and read_only:
         raise InvalidInput("':memory:' is empty and only its own handle can fill it; open it without read_only")
+    if embedder is not None:
+        from memdb.retrieval.embedders import check_embedder
+
+        check_embedder(embedder)
     options = Options(durability, read_only, create, migrate, readers, float(busy_timeout))
-    return Database(path, options, Clock(clock))
+    return Database(path, options, Clock(clock), embedder)
 
 
 class Database:
     """One memdb file. Made by memdb.open(); it belongs to one event loop of one process."""
 
-    def __init__(self, path: str | os.PathLike[str], options: Options, clock: Clock) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], options: Options, clock: Clock, embedder: Embedder | None = None
+    ) -> None:
         self._path = path
         self._options = options
         self._clock = clock
+        self._embedder = embedder
         self._engine: Engine | None = None
+        self._embeddings: EmbeddingService | None = None
 
     async def __aenter__(self) -> Self:
         if self._engine is not None:
@@ -97,6 +111,8 @@ class Database:
 
     async def close(self) -> None:
         """Finish what is under way and close. Calling it again does nothing."""
+        if self._embeddings is not None:
+            await self._embeddings.stop()
         if self._engine is not None:
             await self._engine.close()
 
@@ -116,13 +132,30 @@ class Database:
         """The file's absolute path, or ":memory:"."""
         return str(database_path(self._path) or ":memory:")
 
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder that was given to memdb.open()."""
+        return self._embedder
+
+    @property
+    def embeddings(self) -> EmbeddingService:
+        """What embeds the records: its progress, and start() for a program that wants it to go on by itself."""
+        return self._embedding_service()
+
+    def _embedding_service(self) -> EmbeddingService:
+        if self._embeddings is None:
+            from memdb.retrieval.embedding_service import EmbeddingService
+
+            self._embeddings = EmbeddingService(self)
+        return self._embeddings
+
     def memory(self, user_id: str = DEFAULT_USER, session_id: str = DEFAULT_SESSION) -> Memory[Live]:
         """Return the memory of one user and session, every layer of it. No I/O.
 
         Raises:
             InvalidInput: an id is empty, too long, or no valid text.
         """
-        return Memory(Scope(user_id, session_id), self.engine)
+        return Memory(Scope(user_id, session_id), self.engine, self._embedding_service)
 
     async def write(self, unit: Callable[..., R], *args: Any) -> R:
         """Run `unit(tx, *args)` as one atomic act and return its value once it is on disk.

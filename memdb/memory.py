@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from memdb.errors import InvalidInput
 from memdb.layers.layer import Inside, Live, Mode
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
+    from memdb.layers.runtime import MemoryManager
+    from memdb.retrieval.embedding_service import EmbeddingService
+    from memdb.retrieval.hybrid import HybridSearch
+    from memdb.retrieval.notes import MarkdownStore
     from memdb.retrieval.retriever import MemoryRetriever
 
 R = TypeVar("R")
@@ -27,11 +32,22 @@ class Memory(Generic[Mode]):
     Args:
         scope: whose memory.
         home: the engine, or inside an atomic unit its transaction.
+        embeddings: gives the database's embedding service; None inside an atomic unit.
     """
 
-    def __init__(self, scope: Scope, home: Engine | Transaction) -> None:
+    def __init__(
+        self, scope: Scope, home: Engine | Transaction, embeddings: Callable[[], EmbeddingService] | None = None
+    ) -> None:
         self.scope = scope
         self._home = home
+        self._embeddings = embeddings
+
+    @cached_property
+    def manager(self) -> MemoryManager[Mode]:
+        """What the agent is doing: state, working memory, checkpoints, tool results."""
+        from memdb.layers.runtime import MemoryManager
+
+        return MemoryManager(self.scope, self._home)
 
     @cached_property
     def items(self) -> MemoryStore[Mode]:
@@ -67,6 +83,24 @@ class Memory(Generic[Mode]):
         from memdb.retrieval.retriever import MemoryRetriever
 
         return MemoryRetriever(self.scope, self._home)
+
+    @cached_property
+    def notes(self) -> MarkdownStore:
+        """The pages as Markdown notes, with their index; not inside an atomic unit, since it may ask a model."""
+        from memdb.retrieval.notes import MarkdownStore
+
+        if not isinstance(self._home, Engine):
+            raise InvalidInput("notes may ask a model, which a unit must not: use the pages of this memory instead")
+        return MarkdownStore(self.scope, self._home, self.hybrid if self._embeddings is not None else None)
+
+    @cached_property
+    def hybrid(self) -> HybridSearch:
+        """Finds records of every layer by their words and their meaning; not inside an atomic unit: it asks a model."""
+        from memdb.retrieval.hybrid import HybridSearch
+
+        if self._embeddings is None:
+            raise InvalidInput("a search by meaning asks a model, which a unit must not: search before memory.atomic()")
+        return HybridSearch(self.scope, self._embeddings())
 
     async def atomic(self: Memory[Live], unit: Callable[[Memory[Inside]], R]) -> R:
         """Run a unit over all layers in one transaction: it lands whole or not at all.

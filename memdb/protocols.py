@@ -167,6 +167,9 @@ class ChatModel(Protocol):
 class Embedder(Protocol):
     """Turns texts into vectors.
 
+    Where an object also has `async def embed_query(texts)`, questions are given to it, and to `embed` what is
+    remembered: some models tell the two apart.
+
     Attributes:
         model: the model's name; vectors of different names are never compared.
         dimensions: how many numbers a vector has.

@@ -103,7 +103,7 @@ def search_leaning(tx: Transaction, within: Within, query: str, limit: int) -> l
 def best_leaning(tx: Transaction, within: Within, query: str, limit: int) -> dict[int, tuple[Turn, Leaning]]:
     """Return the best turns by record id, best first, ties by id."""
     own = dict(fulltext.search(tx, parse(check_query(query)), within, max(POOL, limit)))
-    turns = _turns(tx, within, own)
+    turns = turns_of(tx, within, own)
     leanings = lean(turns)
     best = sorted(leanings, key=lambda number: (-leanings[number].score, number))[:limit]
     return {number: (turns[number], leanings[number]) for number in best}
@@ -138,7 +138,7 @@ def _offers(turn: Turn, session: Mapping[int, Turn]) -> Iterator[tuple[float, in
             yield -step * neighbour.own, abs(distance), distance
 
 
-def _turns(tx: Transaction, within: Within, own: Mapping[int, float]) -> dict[int, Turn]:
+def turns_of(tx: Transaction, within: Within, own: Mapping[int, float]) -> dict[int, Turn]:
     """Return the turns that match, and those beside the best of them, by record id."""
     matching = _read(tx.all(_BY_IDS, ids=json.dumps(list(own)), user_id=within.user_id), own)
     known = {(turn.session_id, turn.position) for turn in matching.values()}

@@ -79,7 +79,7 @@ def _records(
     """Return the best records but for messages, by record id."""
 
     def hit(found: Record) -> tuple[int, Hit]:
-        return found.id, Hit(found.layer, found.key, found.title, marker.snippet(_text(found)), 0.0, found.created)
+        return found.id, Hit(found.layer, found.key, found.title, marker.snippet(text_of(found)), 0.0, found.created)
 
     # Messages take places away from others only where they are the better ones, so twice as many are asked for.
     most = limit if layer else min(2 * limit, MAX_LIMIT)
@@ -93,10 +93,10 @@ def _messages(
     # Some more: the best may have no score of its own, but then the one that lends it its score is close behind.
     hits = search_leaning(tx, Within(scope.user_id, MESSAGES), query, limit + SOME_MORE)
     scale = 1.0 if alone or not hits else max(hit.own for hit in hits) / max(hit.score for hit in hits)
-    return [(number, _message_hit(hit, scale, marker)) for number, hit in enumerate(hits[:limit])]
+    return [(number, message_hit(hit, scale, marker)) for number, hit in enumerate(hits[:limit])]
 
 
-def _message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
+def message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
     message = hit.message
     text = "\n".join(
         part for part in (searchable(message.content), *map(call_as_text, message.tool_calls or ())) if part
@@ -112,7 +112,7 @@ def _message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
     )
 
 
-def _text(found: Record) -> str:
+def text_of(found: Record) -> str:
     """Return what a snippet is cut from: the summary and the content, without a heading that only repeats the title.
 
     Of an entity what it is stands in front, and where nothing describes it, its tags.

@@ -91,7 +91,7 @@ _UNNOTED = """FROM embedding_model AS kept
 _WRONG_VECTORS = """FROM embedding
  WHERE vector IS NOT NULL
    AND (typeof(vector) != 'blob'
-        OR length(vector) != 4 * (SELECT dimensions FROM embedding_model WHERE id = embedding.model_id))"""
+        OR length(vector) NOT IN (0, 4 * (SELECT dimensions FROM embedding_model WHERE id = embedding.model_id)))"""
 _STRANGE_INDEX = """FROM note_index
  WHERE NOT EXISTS (SELECT 1 FROM record
                     WHERE (record.id, record.user_id, record.layer)
@@ -175,19 +175,20 @@ CHECKS = (
         "{n} vectors are of no record of their user", f"SELECT count(*) {_STRAY_VECTORS}", (f"DELETE {_STRAY_VECTORS}",)
     ),
     Check(
+        "{n} vectors are not as long as their model makes them",
+        f"SELECT count(*) {_WRONG_VECTORS}",
+        # All parts of such a record: what is repaired next lets it wait again.
+        (
+            f"""DELETE FROM embedding
+                 WHERE (record_id, model_id) IN (SELECT record_id, model_id {_WRONG_VECTORS})""",
+        ),
+    ),
+    Check(
         "{n} records do not wait for the vector that they lack",
         f"SELECT count(*) {_UNNOTED}",
         (
             f"""INSERT INTO embedding (user_id, model_id, record_id, part)
                 SELECT kept.user_id, kept.id, record.id, 0 {_UNNOTED}""",
-        ),
-    ),
-    Check(
-        "{n} vectors are not as long as their model makes them",
-        f"SELECT count(*) {_WRONG_VECTORS}",
-        (
-            f"DELETE {_WRONG_VECTORS} AND part > 0",
-            f"UPDATE embedding SET vector = NULL WHERE id IN (SELECT id {_WRONG_VECTORS})",
         ),
     ),
     _orphans("record_tag", "record_id"),

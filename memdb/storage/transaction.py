@@ -97,7 +97,7 @@ class Transaction:
 
     @contextmanager
     def dated(self, at: str) -> Iterator[None]:
-        """Let what is written in the block bear this time, unless it lies ahead: an import keeps the times of things."""
+        """Let what is written in the block bear this time, unless it lies ahead: an import keeps times."""
         present = self.now
         self.now = min(at, present)
         try:

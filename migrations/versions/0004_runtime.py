@@ -84,13 +84,12 @@ CREATE TABLE working_memory (
 """,
     """
 CREATE TABLE embedding (
-    id INTEGER NOT NULL,
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     user_id TEXT NOT NULL,
     model_id INTEGER NOT NULL,
     record_id INTEGER NOT NULL,
     part INTEGER DEFAULT 0 NOT NULL,
     vector BLOB,
-    CONSTRAINT embedding_pk PRIMARY KEY (id),
     CONSTRAINT embedding_identity UNIQUE (record_id, model_id, part),
     CONSTRAINT embedding_record FOREIGN KEY(record_id) REFERENCES record (id) ON DELETE CASCADE
 )
@@ -569,7 +568,7 @@ END
 """,
     """
 CREATE TRIGGER embedding_model_ad AFTER DELETE ON embedding_model BEGIN
-DELETE FROM embedding WHERE model_id = old.id;
+DELETE FROM embedding WHERE user_id = old.user_id AND model_id = old.id;
 END
 """,
     """

@@ -30,9 +30,10 @@ embedding = Table(
     Column("model_id", Integer, nullable=False),
     Column("record_id", Integer, nullable=False),
     Column("part", Integer, nullable=False, server_default=text("0")),
-    Column("vector", LargeBinary),  # float32, little-endian, of length 1
+    Column("vector", LargeBinary),  # float32, little-endian, of length 1; empty: there is no text
     UniqueConstraint("record_id", "model_id", "part", name="embedding_identity"),
     ForeignKeyConstraint(["record_id"], ["record.id"], name="embedding_record", ondelete="CASCADE"),
+    sqlite_autoincrement=True,  # a number is one text's for ever: what was read of it can be kept, and compared by it
 )
 Index("embedding_by_model", embedding.c.user_id, embedding.c.model_id)
 Index("embedding_waiting", embedding.c.user_id, embedding.c.model_id, sqlite_where=embedding.c.vector.is_(None))
@@ -56,7 +57,11 @@ EMBEDDING_SQL = (
         "  DELETE FROM embedding WHERE record_id = old.id;" + _WAIT,
     ),
     trigger("embedding_ad", "AFTER DELETE ON record", "DELETE FROM embedding WHERE record_id = old.id;"),
-    trigger("embedding_model_ad", "AFTER DELETE ON embedding_model", "DELETE FROM embedding WHERE model_id = old.id;"),
+    trigger(
+        "embedding_model_ad",
+        "AFTER DELETE ON embedding_model",
+        "DELETE FROM embedding WHERE user_id = old.user_id AND model_id = old.id;",
+    ),
     view(
         "v_embeddings",
         """
