@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
-from benchmarks import conversation, eviction, graph, reads, search, start, writes
+from benchmarks import context, conversation, eviction, graph, reads, search, start, tool_results, vectors, writes
 from benchmarks.figures import Comparison
 from benchmarks.settings import Settings
 
@@ -17,8 +17,11 @@ SUBJECTS: dict[str, Subject] = {
     "reads": reads.run,
     "search": search.run,
     "conversation": conversation.run,
+    "context": context.run,
     "eviction": eviction.run,
     "graph": graph.run,
+    "tool_results": tool_results.run,
+    "vectors": vectors.run,
     "start": start.run,
 }
 

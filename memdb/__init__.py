@@ -47,11 +47,14 @@ if TYPE_CHECKING:
     from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
     from memdb.layers.recall import RecallBasedConfig, RecallStats
+    from memdb.layers.runs import AgentRun
     from memdb.layers.runtime import MemoryManager
+    from memdb.layers.saves import CheckpointStatus
     from memdb.layers.tool_result_pages import ToolResultLines, ToolResultSlice
     from memdb.layers.tool_result_search import ToolResultMatch
     from memdb.layers.tool_results import ToolResultInfo
     from memdb.layers.window import CompactConfig, ConversationMemoryConfig, MemoryStrategy
+    from memdb.layers.working_memory import WorkingMemory
     from memdb.llm.anthropic import AnthropicChat
     from memdb.llm.compressor import Compression, WorkingMemoryCompressor
     from memdb.llm.openai import OpenAIChat, OpenAIEmbedder
@@ -72,7 +75,6 @@ if TYPE_CHECKING:
     from memdb.retrieval.retriever import MemoryRetriever
     from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
     from memdb.retrieval.stages import KnowledgeRetriever
-    from memdb.runs import AgentRun
     from memdb.scope import Scope
     from memdb.settings import Settings
     from memdb.storage.inspect import CheckReport
@@ -104,11 +106,14 @@ _HOMES = {
     "memdb.layers.message": "Message ScoredMessage",
     "memdb.layers.policies": "Capacity EvictionConfig Hybrid NoEviction RecallBased Ttl",
     "memdb.layers.recall": "RecallBasedConfig RecallStats",
+    "memdb.layers.runs": "AgentRun",
     "memdb.layers.runtime": "MemoryManager",
+    "memdb.layers.saves": "CheckpointStatus",
     "memdb.layers.tool_result_pages": "ToolResultLines ToolResultSlice",
     "memdb.layers.tool_result_search": "ToolResultMatch",
     "memdb.layers.tool_results": "ToolResultInfo",
     "memdb.layers.window": "CompactConfig ConversationMemoryConfig MemoryStrategy",
+    "memdb.layers.working_memory": "WorkingMemory",
     "memdb.llm.anthropic": "AnthropicChat",
     "memdb.llm.compressor": "Compression WorkingMemoryCompressor",
     "memdb.llm.openai": "OpenAIChat OpenAIEmbedder",
@@ -129,7 +134,6 @@ _HOMES = {
     "memdb.retrieval.retriever": "MemoryRetriever",
     "memdb.retrieval.scoring": "ScoreBreakdown ScoreWeights ScoringStrategy",
     "memdb.retrieval.stages": "KnowledgeRetriever",
-    "memdb.runs": "AgentRun",
     "memdb.scope": "Scope",
     "memdb.settings": "Settings",
     "memdb.storage.inspect": "CheckReport",
@@ -152,6 +156,7 @@ __all__ = [
     "Capacity",
     "ChatReply",
     "CheckReport",
+    "CheckpointStatus",
     "Closed",
     "CompactConfig",
     "ComposedRetriever",
@@ -237,6 +242,7 @@ __all__ = [
     "ToolResultSlice",
     "TreeReport",
     "Ttl",
+    "WorkingMemory",
     "WorkingMemoryCompressor",
     "export_folder",
     "export_tree",

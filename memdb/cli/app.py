@@ -25,6 +25,7 @@ from memdb.cli.messages import messages
 from memdb.cli.pages import pages
 from memdb.cli.recall import recall
 from memdb.cli.search import search
+from memdb.cli.state import state
 from memdb.cli.sync import sync
 from memdb.cli.transfer import export, import_
 from memdb.errors import Corrupt, MemdbError, MissingFile, NotFound
@@ -38,6 +39,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     pages,
     messages,
+    state,
     graph,
     info,
     check,

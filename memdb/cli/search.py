@@ -25,6 +25,7 @@ class LayerName(StrEnum):
     messages = "messages"
     pages = "pages"
     graph = "graph"
+    tool_results = "tool_results"
 
 
 def search(
@@ -62,7 +63,7 @@ async def _search(
 ) -> tuple[list[Hit], float]:
     """Return what is found, and in how many seconds."""
     async with opened(file) as db:
-        from memdb.layers import conversation, entity, items, page
+        from memdb.layers import conversation, entity, items, page, stored_results
         from memdb.retrieval.find import find
         from memdb.scope import Scope
 
@@ -71,6 +72,7 @@ async def _search(
             LayerName.messages: conversation.LAYER,
             LayerName.pages: page.LAYER,
             LayerName.graph: entity.LAYER,
+            LayerName.tool_results: stored_results.LAYER,
         }
         owner = choose_user(file, (await db.stats()).layers, user)
         began = time.perf_counter()

@@ -46,8 +46,8 @@ LAYER = "message"
 
 _KEY = record.c.key
 # Only what is a position counts: a shell may have left other keys (bytes, too, which are above all text).
-_IS_POSITION = and_(_KEY < BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
-LAST_KEY = Statement(select(_KEY).where(here(), _IS_POSITION).order_by(_KEY.desc()).limit(1))
+IS_POSITION = and_(_KEY < BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
+LAST_KEY = Statement(select(_KEY).where(here(), IS_POSITION).order_by(_KEY.desc()).limit(1))
 _NEWEST = Statement(
     MESSAGE.select(here(), param("after") < _KEY, param("before") > _KEY).order_by(_KEY.desc()).limit(param("limit"))
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from sqlalchemy import select
 
 from memdb.layers import reading
 from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
@@ -12,8 +15,11 @@ from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.message import ScoredMessage
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
+from memdb.layers.stored_results import LAYER as TOOL_RESULTS
 from memdb.scope import Scope
 from memdb.storage.fulltext import Within
+from memdb.storage.schema import record
+from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
 from memdb.text.chat import call_as_text, searchable
@@ -21,6 +27,12 @@ from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 
 SOME_MORE = 20
+# concat: or SQLite would walk the user's whole index instead of the numbers.
+_SESSIONS = Statement(
+    select(record.c.id, record.c.session_id).where(
+        record.c.id.in_(select(each("ids").c.value)), record.c.user_id.concat("") == param("user_id")
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Hit:
         score: its BM25 score, of a message what it makes of its neighbours, too; above 0, higher is better, comparable
             within one answer only.
         created_at: when it was first stored, of a message when it was said, in UTC.
-        session_id: the session of a message; '' for layers that live by user.
+        session_id: the session of a message or tool result; '' for layers that live by user.
     """
 
     layer: str
@@ -84,7 +96,14 @@ def _records(
     # Messages take places away from others only where they are the better ones, so twice as many are asked for.
     most = limit if layer else min(2 * limit, MAX_LIMIT)
     scored = reading.search(tx, Within(scope.user_id, layer), query, most, hit)
-    return [(number, replace(made, score=score)) for (number, made), score in scored if made.layer != MESSAGES]
+    found = [(number, replace(made, score=score)) for (number, made), score in scored if made.layer != MESSAGES]
+    sessions = sessions_of(tx, scope, [number for number, made in found if made.layer == TOOL_RESULTS])
+    return [(number, replace(made, session_id=sessions.get(number, ""))) for number, made in found]
+
+
+def sessions_of(tx: Transaction, scope: Scope, numbers: list[int]) -> dict[int, str]:
+    """Return the sessions that some records of a user belong to, by their numbers."""
+    return dict(tx.all(_SESSIONS, ids=json.dumps(numbers), user_id=scope.user_id)) if numbers else {}
 
 
 def _messages(

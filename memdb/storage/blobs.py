@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from memdb.errors import SerializationError
 from memdb.storage.schema import blob, blob_chunk
@@ -52,6 +52,7 @@ class Chunk(NamedTuple):
     data: bytes
 
 
+_DROP_CHUNKS = Statement(delete(blob_chunk).where(blob_chunk.c.blob_id == param("blob_id")))
 _FIND = Statement(select(blob.c.id).where(blob.c.user_id == param("user_id"), blob.c.hash == param("hash")))
 _ADD = Statement(insert(blob).values({name: param(name) for name in ("user_id", "hash", "size", "lines")}))
 _ADD_CHUNK = Statement(insert(blob_chunk).values({name: param(name) for name in ("blob_id", "start", "line", "data")}))
@@ -64,7 +65,7 @@ _CHUNKS = (
 )
 _CHUNK_AT = Statement(_CHUNKS.where(blob_chunk.c.start <= param("at")).order_by(blob_chunk.c.start.desc()).limit(1))
 _CHUNK_OF_LINE = Statement(
-    _CHUNKS.where(blob_chunk.c.line < param("line")).order_by(blob_chunk.c.line.desc(), blob_chunk.c.start).limit(1)
+    _CHUNKS.where(blob_chunk.c.line < param("line")).order_by(blob_chunk.c.line.desc(), blob_chunk.c.id.desc()).limit(1)
 )
 _CHUNKS_AFTER = Statement(
     _CHUNKS.where(blob_chunk.c.start > param("at")).order_by(blob_chunk.c.start).limit(CHUNKS_AT_ONCE)
@@ -79,13 +80,30 @@ def put(tx: Transaction, user_id: str, data: bytes) -> int:
     """
     digest = hashlib.sha256(data).hexdigest()
     found = tx.value(_FIND, user_id=user_id, hash=digest)
-    if found is not None:
+    if found is not None and _holds(tx, user_id, found, data):
         return int(found)
-    tx.run(_ADD, user_id=user_id, hash=digest, size=len(data), lines=data.count(b"\n"))
-    number = int(tx.value(_FIND, user_id=user_id, hash=digest))
+    if found is None:
+        tx.run(_ADD, user_id=user_id, hash=digest, size=len(data), lines=data.count(b"\n"))
+        found = tx.value(_FIND, user_id=user_id, hash=digest)
+    else:  # damaged since: what is stored now makes it whole again
+        tx.run(_DROP_CHUNKS, blob_id=found)
     for chunk in cut(data):
-        tx.run(_ADD_CHUNK, blob_id=number, **chunk._asdict())
-    return number
+        tx.run(_ADD_CHUNK, blob_id=found, **chunk._asdict())
+    return int(found)
+
+
+def _holds(tx: Transaction, user_id: str, number: int, data: bytes) -> bool:
+    """Return whether a payload is still what it was stored as; to look costs less than to store it again."""
+    end = 0
+    try:
+        for chunk in chunks(tx, user_id, number):
+            if chunk.start != end or data[end : end + len(chunk.data)] != chunk.data:
+                return False
+            end += len(chunk.data)
+    except SerializationError:
+        return False
+    known = about(tx, user_id, number)
+    return end == len(data) and known is not None and known.size == end
 
 
 def cut(data: bytes, before: int = 0, line: int = 0) -> Iterator[Chunk]:

@@ -142,7 +142,8 @@ class TokenCounter:
 
 
 def _texts_sent(given: Mapping[str, Any] | Sendable) -> Iterator[str]:
-    message = given.to_dict() if isinstance(given, Sendable) else given
+    # A mapping first: to ask a protocol costs 8 us.
+    message = given.to_dict() if not isinstance(given, Mapping) and isinstance(given, Sendable) else given
     if not isinstance(message, Mapping):
         raise InvalidInput(f"a message must be a mapping, not {type(message).__name__}")
     for field in _MESSAGE_FIELDS:

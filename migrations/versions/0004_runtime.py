@@ -126,7 +126,7 @@ CREATE INDEX blob_chunk_by_line ON blob_chunk (blob_id, line)
 CREATE INDEX checkpoint_by_blob ON checkpoint (blob_id)
 """,
     """
-CREATE INDEX checkpoint_by_number ON checkpoint (user_id, session_id, number)
+CREATE INDEX checkpoint_current ON checkpoint (user_id, session_id, superseded, number)
 """,
     """
 CREATE INDEX checkpoint_latest ON checkpoint (user_id, session_id, superseded, status, number)

@@ -11,7 +11,8 @@ from memdb import InvalidInput, KnowledgePage
 from memdb.layers.models import MAX_REFERENCES
 from memdb.markdown import front
 from memdb.markdown.links import Link
-from memdb.markdown.note import MAX_SUMMARY_CHARS, Note, id_in, parse, render
+from memdb.markdown.note import Note, id_in, parse, render
+from memdb.text.headline import MAX_SUMMARY_CHARS
 
 
 def note(text: str | bytes, path: str = "folder/a note.md", category: str = "knowledge") -> Note:

@@ -120,3 +120,17 @@ async def test_a_record_that_cannot_be_read_is_set_aside(path: Path) -> None:
     async with memdb.open(path) as db:
         assert {hit.id for hit in await db.read(find, ALICE, "tea")} == {"tea", "note"}
         assert (await db.stats()).quarantined == 1
+
+
+async def test_a_tool_result_is_found_by_its_beginning_and_says_its_session(db, memory):
+    for session in ("s1", "s2"):
+        manager = db.memory("alice", session).manager
+        await manager.save_tool_result(
+            "r", {"tool": "grep", "content": f"plutonium in {session} " + "x " * 2_000 + "uranium"}
+        )
+    hits = await db.read(find, memory.scope, "plutonium")
+    assert {(hit.layer, hit.id, hit.session_id, hit.title) for hit in hits} == {
+        ("tool_result", "r", "s1", "grep"),
+        ("tool_result", "r", "s2", "grep"),
+    }
+    assert await db.read(find, memory.scope, "uranium") == []

@@ -67,7 +67,13 @@ Index(
     checkpoint.c.status,
     checkpoint.c.number,
 )
-Index("checkpoint_by_number", checkpoint.c.user_id, checkpoint.c.session_id, checkpoint.c.number)
+Index(
+    "checkpoint_current",
+    checkpoint.c.user_id,
+    checkpoint.c.session_id,
+    checkpoint.c.superseded,
+    checkpoint.c.number,
+)
 Index("checkpoint_by_blob", checkpoint.c.blob_id)
 
 _OF_ID = "(user_id, session_id, id) = ({row}.user_id, {row}.session_id, {row}.id)"

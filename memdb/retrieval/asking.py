@@ -1,0 +1,36 @@
+"""Asking a chat model for a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memdb.errors import InvalidInput, ModelError
+from memdb.protocols import ChatModel
+
+
+def check_model(llm: object, name: str = "llm") -> None:
+    """Check that an object can be asked as a chat model, if it is not None.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    if llm is not None and (isinstance(llm, type) or not callable(getattr(llm, "chat", None))):
+        raise InvalidInput(f"{name} must have the method chat(messages), which {type(llm).__name__} lacks, or be None")
+
+
+async def ask(llm: ChatModel, prompt: str, max_tokens: int | None = None) -> str:
+    """Return what a model answers to one message.
+
+    Raises:
+        ModelError: it failed, or answered with no text.
+    """
+    try:
+        reply: Any = await llm.chat([{"role": "user", "content": prompt}], max_tokens=max_tokens)
+    except AssertionError:  # a model that a test has made says that it should not have been asked
+        raise
+    except Exception as error:
+        raise ModelError(f"{type(llm).__name__} failed: {error or type(error).__name__}") from error
+    content = getattr(reply, "content", None)
+    if not isinstance(content, str):
+        raise ModelError(f"{type(llm).__name__} answered with no text")
+    return content
