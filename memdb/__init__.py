@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from memdb.layers.recall import RecallBasedConfig, RecallStats
     from memdb.layers.runs import AgentRun
     from memdb.layers.runtime import MemoryManager
-    from memdb.layers.saves import CheckpointStatus
     from memdb.layers.tool_result_pages import ToolResultLines, ToolResultSlice
     from memdb.layers.tool_result_search import ToolResultMatch
     from memdb.layers.tool_results import ToolResultInfo
@@ -70,13 +69,15 @@ if TYPE_CHECKING:
     from memdb.retrieval.embedding_service import EmbeddingService
     from memdb.retrieval.find import Hit
     from memdb.retrieval.hybrid import HybridSearch
+    from memdb.retrieval.index_form import IndexReport
     from memdb.retrieval.notes import MarkdownStore
+    from memdb.retrieval.populating import PopulateReport
     from memdb.retrieval.ranking import Cut, RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem
     from memdb.retrieval.retriever import MemoryRetriever
     from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
-    from memdb.retrieval.stages import KnowledgeRetriever
+    from memdb.retrieval.stages import KnowledgeRetriever, RetrievedNotes
     from memdb.scope import Scope
-    from memdb.settings import Settings
+    from memdb.settings import AppSettings, MemorySettings, Settings
     from memdb.storage.inspect import CheckReport
     from memdb.storage.sessions import SessionInfo
     from memdb.storage.upkeep import LayerStats, Stats
@@ -108,7 +109,6 @@ _HOMES = {
     "memdb.layers.recall": "RecallBasedConfig RecallStats",
     "memdb.layers.runs": "AgentRun",
     "memdb.layers.runtime": "MemoryManager",
-    "memdb.layers.saves": "CheckpointStatus",
     "memdb.layers.tool_result_pages": "ToolResultLines ToolResultSlice",
     "memdb.layers.tool_result_search": "ToolResultMatch",
     "memdb.layers.tool_results": "ToolResultInfo",
@@ -129,13 +129,15 @@ _HOMES = {
     "memdb.retrieval.embedding_service": "EmbeddingService",
     "memdb.retrieval.find": "Hit",
     "memdb.retrieval.hybrid": "HybridSearch",
+    "memdb.retrieval.index_form": "IndexReport",
     "memdb.retrieval.notes": "MarkdownStore",
+    "memdb.retrieval.populating": "PopulateReport",
     "memdb.retrieval.ranking": "Cut RetrievalResult RetrievalStrategy RetrieverConfig ScoredItem",
     "memdb.retrieval.retriever": "MemoryRetriever",
     "memdb.retrieval.scoring": "ScoreBreakdown ScoreWeights ScoringStrategy",
-    "memdb.retrieval.stages": "KnowledgeRetriever",
+    "memdb.retrieval.stages": "KnowledgeRetriever RetrievedNotes",
     "memdb.scope": "Scope",
-    "memdb.settings": "Settings",
+    "memdb.settings": "AppSettings MemorySettings Settings",
     "memdb.storage.inspect": "CheckReport",
     "memdb.storage.sessions": "SessionInfo",
     "memdb.storage.upkeep": "LayerStats Stats",
@@ -152,11 +154,11 @@ __all__ = [
     "AgentRun",
     "AlreadyExists",
     "AnthropicChat",
+    "AppSettings",
     "Busy",
     "Capacity",
     "ChatReply",
     "CheckReport",
-    "CheckpointStatus",
     "Closed",
     "CompactConfig",
     "ComposedRetriever",
@@ -180,6 +182,7 @@ __all__ = [
     "Hybrid",
     "HybridSearch",
     "ImportReport",
+    "IndexReport",
     "InvalidInput",
     "KnowledgeGraph",
     "KnowledgePage",
@@ -195,6 +198,7 @@ __all__ = [
     "MemoryItem",
     "MemoryManager",
     "MemoryRetriever",
+    "MemorySettings",
     "MemoryStore",
     "MemoryStrategy",
     "Message",
@@ -207,6 +211,7 @@ __all__ = [
     "OpenAIChat",
     "OpenAIEmbedder",
     "PageIndexEntry",
+    "PopulateReport",
     "Progress",
     "RecallBased",
     "RecallBasedConfig",
@@ -214,6 +219,7 @@ __all__ = [
     "RetrievalError",
     "RetrievalResult",
     "RetrievalStrategy",
+    "RetrievedNotes",
     "RetrieverConfig",
     "SchemaTooNew",
     "Scope",

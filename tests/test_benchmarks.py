@@ -83,6 +83,44 @@ def test_quality_measures_a_folder_of_sets(tmp_path: Path, dataset: Path) -> Non
         assert figures["queries/s"] > 0
 
 
+def test_hybrid_measures_both_parts_and_what_they_are_together(tmp_path: Path, dataset: Path) -> None:
+    figures = command(
+        "hybrid", "--data", str(dataset), "--embedder", "hashing", "--dir", str(tmp_path), results=tmp_path / "results"
+    )
+    [tiny] = figures["sets"]
+    assert (tiny["name"], tiny["documents"], tiny["queries"]) == ("tiny, pages", 3, 2)
+    assert list(tiny["systems"]) == ["BM25", "vectors, hashing", "hybrid, hashing"]
+    assert tiny["embedders"]["hashing"]["model"] == "hashing-256"
+    for found in tiny["systems"].values():
+        assert found["recall@5"] == found["mrr"] == found["ndcg@10"] == 1.0
+    assert tiny["recall@10 above the better part"] == {"hashing": 0.0}
+    assert (tmp_path / "vectors-hashing-256.db").stat().st_size > 0
+
+
+def test_hybrid_asks_conversations_as_messages_too(tmp_path: Path) -> None:
+    folder = tmp_path / "talk"
+    folder.mkdir()
+    turns = ["Where did we leave the blue bicycle?", "Behind the old station.", "Dinner is at eight."]
+    corpus = [{"_id": f"s1:{at}", "text": text, "group": "alice"} for at, text in enumerate(turns, 1)]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "a", "text": "the blue bicycle", "group": "alice"}))
+    (folder / "qrels.tsv").write_text("a\ts1:1\t1\n")
+    sets = command("hybrid", "--data", str(folder), "--embedder", "hashing", results=tmp_path / "results")["sets"]
+    assert [found["name"] for found in sets] == ["talk, pages", "talk, messages"]
+    assert [found["systems"]["hybrid, hashing"]["mrr"] for found in sets] == [1.0, 1.0]
+
+
+def test_an_embedder_that_there_is_not_is_refused_by_name(tmp_path: Path, dataset: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "hybrid", "--data", str(dataset), "--embedder", "word2vec",
+         "--results", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.strip() == "there is no embedder 'word2vec'; one of minilm, e5, hashing"
+    assert not list(tmp_path.glob("*.json"))
+
+
 def test_measures_are_the_standard_ones() -> None:
     from benchmarks.measures import ndcg, recall, reciprocal_rank
 

@@ -57,6 +57,9 @@ def test_every_layer_method_is_named_and_exists():
         ("conversation", memdb.ConversationMemory),
         ("graph", memdb.KnowledgeGraph),
         ("retriever", memdb.MemoryRetriever),
+        ("manager", memdb.MemoryManager),
+        ("notes", memdb.MarkdownStore),
+        ("hybrid", memdb.HybridSearch),
     ):
         named = re.search(rf"`memory\.{layer}`: (.*?) \|", README).group(1)
         public = {name for parent in kind.__mro__ for name in vars(parent) if not name.startswith("_")}

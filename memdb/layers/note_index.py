@@ -25,6 +25,7 @@ from memdb.storage.statement import Statement, each, insert, param
 from memdb.storage.transaction import Row, Transaction
 
 INDEX_VERSION = 3
+ANOTHER = "another"  # the hash of a text that is not known
 FORGOTTEN = ""  # the hash of what was indexed once and is to be made anew
 
 
@@ -106,6 +107,9 @@ _AWAIT_MODEL = Statement(
     update(note_index).where(_MINE, _GIVEN, note_index.c.hash.is_(None)).values(by_model=text("1"))
 )
 _FORGET = Statement(update(note_index).where(_MINE, _GIVEN).values(hash=FORGOTTEN, stale=text("1")))
+_OUTDATE = Statement(
+    update(note_index).where(_MINE, note_index.c.record_id == param("number")).values(hash=ANOTHER, stale=text("1"))
+)
 _UNFLAG = Statement(
     update(note_index)
     .where(_MINE, note_index.c.record_id == param("number"))
@@ -212,6 +216,11 @@ def forget(tx: Transaction, place: Place, categories: Sequence[str] | None) -> N
     begin(tx, place)
     found = [row[0] for row in _rows(tx, place, _EVERY, categories)]
     tx.run(_FORGET, user_id=place.user_id, numbers=json.dumps(found))
+
+
+def outdate(tx: Transaction, place: Place, number: int) -> None:
+    """Let a note that is indexed count as indexed from another text: the next look makes it anew, by rule."""
+    tx.run(_OUTDATE, user_id=place.user_id, number=number)
 
 
 def await_model(tx: Transaction, place: Place, categories: Sequence[str] | None, *, rebuild: bool) -> list[int]:

@@ -14,6 +14,7 @@ from memdb.llm.summary_prompts import merging, shrinking
 from memdb.llm.transcript import cut_middle, fitting, transcript_pieces
 from memdb.protocols import ChatModel
 from memdb.text.check import is_valid
+from memdb.text.query import cleaned
 from memdb.text.reply import ChatReply
 from memdb.text.section_headings import GOAL, SECTIONS
 from memdb.text.sections import Sections, goal_of, join_entries, parse_sections, render_sections, trim_sections
@@ -241,7 +242,7 @@ class WorkingMemoryCompressor:
         except ModelError as error:
             raise _Refused(str(error)) from error
         except Exception as error:
-            raise _Refused(f"the model raised {type(error).__name__}: {error}") from error
+            raise _Refused(f"the model raised {type(error).__name__}: {cleaned(str(error))}") from error
         if not isinstance(reply, ChatReply):
             raise _Refused(f"the model returned a {type(reply).__name__}, not a ChatReply")
         answer = reply.content if isinstance(reply.content, str) else ""

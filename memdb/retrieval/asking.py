@@ -6,6 +6,7 @@ from typing import Any
 
 from memdb.errors import InvalidInput, ModelError
 from memdb.protocols import ChatModel
+from memdb.text.query import cleaned
 
 
 def check_model(llm: object, name: str = "llm") -> None:
@@ -29,7 +30,7 @@ async def ask(llm: ChatModel, prompt: str, max_tokens: int | None = None) -> str
     except AssertionError:  # a model that a test has made says that it should not have been asked
         raise
     except Exception as error:
-        raise ModelError(f"{type(llm).__name__} failed: {error or type(error).__name__}") from error
+        raise ModelError(f"{type(llm).__name__} failed: {cleaned(str(error)) or type(error).__name__}") from error
     content = getattr(reply, "content", None)
     if not isinstance(content, str):
         raise ModelError(f"{type(llm).__name__} answered with no text")

@@ -140,4 +140,5 @@ def text_of(found: Record) -> str:
         said = found.content or ", ".join(found.words("tags"))
         return f"{found.category}: {said}" if said else found.category or ""
     content = found.content.removeprefix(f"# {found.title}\n").lstrip() if found.title else found.content
-    return f"{found.summary}\n{content}" if found.summary else content
+    said_again = content.startswith(found.summary)  # a note's first paragraph is its summary
+    return content if said_again else f"{found.summary}\n{content}"

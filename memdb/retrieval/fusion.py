@@ -2,13 +2,31 @@
 
 Reciprocal rank fusion gives the first of each list the same. That is wrong as often as one list knows and the other
 guesses: a model that never saw Chinese ranks Chinese pages as surely as any others. So each record's place counts by
-how far its score stands out, a standard score (z) against what the scores of that search are like otherwise:
+how far its score stands out, a standard score (z) against what scores of that search are like otherwise:
 
     score(r) = weight * (z_bm25(r) + 0.1) / (60 + place) + (1 - weight) * (z_cosine(r) + 0.1) / (60 + place)
 
-z is 0 where it would be negative. Where all scores of a list are the same, what is left is reciprocal rank fusion. BM25's
-are held against the first 200 of its list, filled up with zeros (what does not match scores 0); cosines against all of
-the scope's, since every record has one.
+z is 0 where it would be negative. Where all scores of a list are the same, what is left is reciprocal rank fusion.
+BM25's are held against the first 200 of its list, filled up with zeros for what does not match, as far as the scope
+goes; cosines against all of the scope's, since every record has one.
+
+Recall@10 in percent, with all-MiniLM-L6-v2 (M, English) and multilingual-e5-small (E), a vector a document:
+
+| rule | madial en M, E | madial zh M, E | locomo M, E | cmrc zh M, E | cosqa M | scifact M |
+| --- | --- | --- | --- | --- | --- | --- |
+| BM25 alone | 52.1, 52.1 | 45.6, 45.6 | 64.2, 64.2 | 99.8, 99.8 | 56.5 | 84.1 |
+| vectors alone | 57.2, 54.5 | 20.2, 50.0 | 46.6, 51.1 | 36.0, 98.6 | 81.5 | 78.2 |
+| RRF, k = 60, the first 10 | 58.7, 58.6 | 43.0, 53.4 | 66.5, 66.2 | 99.8, 99.8 | 79.4 | 85.4 |
+| RRF, k = 60, the first 200 | 55.2, 57.6 | 35.5, 52.6 | 58.7, 61.2 | 77.6, 99.7 | 75.5 | 86.2 |
+| RRF, k = 10, the first 200 | 57.1, 59.5 | 45.7, 53.9 | 66.1, 65.0 | 99.7, 99.8 | 79.7 | 86.8 |
+| sum of z | 56.2, 56.7 | 44.2, 52.8 | 67.1, 65.7 | 99.8, 99.9 | 74.3 | 86.8 |
+| sum of scores from 0 to 1 | 56.5, 57.1 | 45.7, 53.6 | 66.3, 64.9 | 99.4, 99.9 | 78.9 | 87.1 |
+| **RRF weighted by z** | 57.2, 58.6 | 46.6, 52.9 | 67.8, 66.9 | 99.8, 99.9 | 81.5 | 86.9 |
+
+The rule was chosen before M had seen scifact and E cmrc. Its constants lie on a plateau: with 40 to 60, 150 to 200 and
+0.01 to 0.1 it stays within 0.005 of the better list on every set. Where one list is far the better more is lost: M on
+cosqa among 15,000 documents of five sets 0.025, and static vectors, the weakest tried, 0.010 on madial zh and 0.046 on
+locomo among those 15,000.
 """
 
 from __future__ import annotations

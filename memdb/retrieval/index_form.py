@@ -39,11 +39,13 @@ class IndexReport:
 
     Args:
         written: (category, file name) of the entries that stand now.
+        stale: those of them that are of another time than the file, and made anew, by rule, at the next refresh.
         skipped: (category, file name, why) of those that were left out.
         rebuilt: whether the index was of an older version, and was made anew by rule instead.
     """
 
     written: list[tuple[str, str]] = field(default_factory=list)
+    stale: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str, str]] = field(default_factory=list)
     rebuilt: bool = False
 
@@ -95,7 +97,7 @@ def check(index: object) -> tuple[int, list[FileEntry]]:
 def write(tx: Transaction, place: Place, files: Sequence[FileEntry]) -> IndexReport:
     """Replace the index by these entries; what they leave out is new to the next look.
 
-    An entry of another time than the file's is of another text: it is left out.
+    An entry of another time than the file's is of another text: it stands, and is stale (the document's rule).
     """
     note_index.forget(tx, place, None)
     names = Names(note_names.all_notes(tx, place))
@@ -105,11 +107,12 @@ def write(tx: Transaction, place: Place, files: Sequence[FileEntry]) -> IndexRep
         page = None if note is None else note_indexing.page_of(tx, place, note.number)
         if page is None:
             report.skipped.append((entry.category, entry.filename, "there is no such file"))
-        elif entry.last_modified is not None and abs(page.updated.timestamp() - entry.last_modified) > SAME_S:
-            report.skipped.append((entry.category, entry.filename, "the file has changed since"))
         else:
             note_indexing.put_chosen(tx, place, page, entry.title, entry.description, entry.keywords)
             report.written.append((entry.category, entry.filename))
+            if entry.last_modified is not None and abs(page.updated.timestamp() - entry.last_modified) > SAME_S:
+                note_index.outdate(tx, place, page.id)
+                report.stale.append((entry.category, entry.filename))
     return report
 
 

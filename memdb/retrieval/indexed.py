@@ -55,9 +55,9 @@ class IndexedNotes:
     async def write_index(self, index: Mapping[str, Any]) -> IndexReport:
         """Replace the index by one that read_index() gave.
 
-        Files that it does not name are new to the next look. An entry whose file is not there, or was stored at another
-        time than its last_modified says, is left out and reported. An index of an older version is not taken: all files
-        are indexed anew, by rule.
+        Files that it does not name are new to the next look. An entry whose file is not there is left out and reported;
+        one whose file was stored at another time than its last_modified says stands, and is stale. An index of an older
+        version is not taken: all files are indexed anew, by rule.
 
         Raises:
             InvalidInput: it is no such index, or of a newer version; nothing was changed.

@@ -24,7 +24,7 @@ class Counter(Protocol):
         ...
 
 
-class LeftOut(NamedTuple):
+class NotLoaded(NamedTuple):
     """A file that was not loaded.
 
     Args:
@@ -54,7 +54,7 @@ class Loaded:
     on_overflow: str = "stop"
     text: str = ""
     names: list[str] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotLoaded] = field(default_factory=list)
     tokens: int = 0
     full: bool = False
 
@@ -68,11 +68,11 @@ class Loaded:
         self.full = self.on_overflow != "skip"
         if self.on_overflow == "cut" and await self._cut(name, whole, len(whole) - len(content), counter):
             return
-        self.left_out.append(LeftOut(name, f"it does not fit into what is left of {self.max_tokens:,} tokens"))
+        self.left_out.append(NotLoaded(name, f"it does not fit into what is left of {self.max_tokens:,} tokens"))
 
     def leave_out(self, name: str, reason: str) -> None:
         """Note that a file is not loaded."""
-        self.left_out.append(LeftOut(name, reason))
+        self.left_out.append(NotLoaded(name, reason))
 
     def _take(self, name: str, text: str, tokens: int) -> None:
         self.text, self.tokens = text, tokens

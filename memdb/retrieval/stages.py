@@ -13,7 +13,7 @@ from memdb.layers.note_index import IndexEntry
 from memdb.protocols import ChatModel
 from memdb.retrieval.asking import ask, check_model
 from memdb.retrieval.indexed import checked_categories
-from memdb.retrieval.loading import Counter, LeftOut, Loaded, check_counter, check_overflow
+from memdb.retrieval.loading import Counter, Loaded, NotLoaded, check_counter, check_overflow
 from memdb.retrieval.notes import BM25_WEIGHT, HYBRID_TOP_N, TOP_N, MarkdownStore
 from memdb.retrieval.selection import Selection
 from memdb.text.answer import one_line
@@ -44,7 +44,7 @@ class RetrievedNotes:
     candidates: list[str] = field(default_factory=list)
     selected: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotLoaded] = field(default_factory=list)
 
 
 class KnowledgeRetriever:
@@ -135,7 +135,7 @@ class KnowledgeRetriever:
         result = RetrievedNotes(candidates=candidates, selected=selected)
         for name in candidates:
             if name not in selected:
-                result.left_out.append(LeftOut(name, why_not if name in entries else GONE))
+                result.left_out.append(NotLoaded(name, why_not if name in entries else GONE))
         # By their ids: a name may mean two files by now.
         await self._load(result, {name: entries[name].note.page_id for name in selected}, max_tokens)
         return result

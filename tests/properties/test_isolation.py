@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +13,25 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import (
+    AgentCheckpoint,
+    Context,
+    ContextBuilder,
     GraphEntity,
     GraphError,
     GraphRelation,
     KnowledgePage,
+    KnowledgeRetriever,
     Memory,
     MemoryFilter,
     MemoryItem,
     NotFound,
+    PopulateReport,
     RetrievalResult,
     RetrieverConfig,
+    TokenCounter,
 )
 from memdb.layers.layer import Layer, Live, _Act
+from memdb.testing import HashingEmbedder, ScriptedModel
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME, ids
 
@@ -34,6 +42,8 @@ FOREIGN = KnowledgePage(id="a", title="foreign")
 ENTITIES = [GraphEntity(id=id, name=f"{WORD} {id}", entity_type=WORD, description=WORD, tags=[WORD]) for id in "ab"]
 RELATION = GraphRelation(source_id="a", target_id="b", relation_type=WORD, weight=0.5)
 STRANGE = GraphEntity(id="a", name="foreign")
+
+CHECKPOINT = AgentCheckpoint(id="a", status="completed", payload={"a": 1})
 
 NOTHING = RetrievalResult([], 0, WORD, [WORD])
 
@@ -96,6 +106,37 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "record_recall": (lambda m: m.graph.record_recall("a", 0.5), None),
         "recall_stats": (lambda m: m.graph.recall_stats("a"), None),
     },
+    "manager": {
+        "get_state": (lambda m: m.manager.get_state(), {}),
+        "state_envelope": (lambda m: m.manager.state_envelope(), None),
+        "remove_state_keys": (lambda m: m.manager.remove_state_keys([WORD]), {}),
+        "clear_state": (lambda m: m.manager.clear_state(), False),
+        "update_state": (lambda m: m.manager.update_state({"a": 1}), {"a": 1}),
+        "get_working_memory": (lambda m: m.manager.get_working_memory(), ""),
+        "working_memory": (lambda m: m.manager.working_memory(), ("", 0, None)),
+        "working_memory_revision": (lambda m: m.manager.working_memory_revision(), 0),
+        "clear_working_memory": (lambda m: m.manager.clear_working_memory(), False),
+        "store_summary": (lambda m: m.manager.store_summary("x", if_revision=1, current_task="x"), False),
+        "update_working_memory": (lambda m: m.manager.update_working_memory("x"), True),
+        "load_plan": (lambda m: m.manager.load_plan("a"), NotFound),
+        "plan_envelope": (lambda m: m.manager.plan_envelope("a"), None),
+        "latest_checkpoint": (lambda m: m.manager.latest_checkpoint(), None),
+        "checkpoints": (lambda m: m.manager.checkpoints(), []),
+        "checkpoint_history": (lambda m: m.manager.checkpoint_history("a"), []),
+        "delete_checkpoint": (lambda m: m.manager.delete_checkpoint("a"), 0),
+        "prune_checkpoints": (lambda m: m.manager.prune_checkpoints(), 0),
+        "save_plan": (lambda m: m.manager.save_plan("a", {"a": 1}), 1),
+        "save_checkpoint": (lambda m: m.manager.save_checkpoint(CHECKPOINT), 1),
+        "load_tool_result": (lambda m: m.manager.load_tool_result("a"), NotFound),
+        "tool_result_envelope": (lambda m: m.manager.tool_result_envelope("a"), None),
+        "tool_results": (lambda m: m.manager.tool_results(), []),
+        "read_tool_result": (lambda m: m.manager.read_tool_result("a"), NotFound),
+        "read_tool_result_lines": (lambda m: m.manager.read_tool_result_lines("a"), NotFound),
+        "search_tool_result": (lambda m: m.manager.search_tool_result("a", WORD), NotFound),
+        "delete_tool_result": (lambda m: m.manager.delete_tool_result("a"), False),
+        "save_tool_result": (lambda m: m.manager.save_tool_result("a", {"content": "x"}), None),
+        "externalize": (lambda m: m.manager.externalize("t", "short"), "short"),
+    },
     "retriever": {
         "retrieve": (lambda m: m.retriever.with_config(RetrieverConfig(min_score=0)).retrieve(WORD), NOTHING),
     },
@@ -122,6 +163,14 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.conversation.last_consolidated(),
         await memory.conversation.recall_stats(1),
         [hit.message for hit in await memory.conversation.search(WORD)],
+        await memory.manager.state_envelope(),
+        await memory.manager.working_memory(),
+        await memory.manager.checkpoint_history("a"),
+        await memory.manager.load_tool_result("a"),
+        await memory.manager.search_tool_result("a", WORD),
+        await memory.notes.read_index(),
+        await memory.notes.list_user_files("alice", WORD),
+        [hit.id for hit in await memory.hybrid.search(WORD)],
     ]
 
 
@@ -135,12 +184,18 @@ async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.conversation.add_messages([{"role": "user", "content": WORD}, {"role": "assistant", "content": WORD}])
     await memory.conversation.compact(1)
     await memory.conversation.record_recall(1, 0.75)
+    await memory.manager.update_state({WORD: WORD})
+    await memory.manager.update_working_memory(WORD)
+    await memory.manager.save_plan("a", {"secret": WORD})
+    await memory.manager.save_tool_result("a", {"tool": WORD, "content": WORD})
+    await memory.notes.update_index_entry("a", "t", "d", [WORD], WORD)
     return await alices(memory)
 
 
 def test_no_method_of_any_layer_is_left_out() -> None:
     layers = {name: value for name, value in vars(Memory).items() if isinstance(value, cached_property)}
-    made = {name: getattr(memdb.Memory(memdb.Scope(), None), name) for name in layers}  # type: ignore[arg-type]
+    asking = {"notes", "hybrid"}  # they ask models, so they are no layers; see below
+    made = {name: getattr(memdb.Memory(memdb.Scope(), None), name) for name in layers.keys() - asking}  # type: ignore[arg-type]
     for name, layer in made.items():
         if isinstance(layer, Layer):
             methods = {
@@ -150,7 +205,7 @@ def test_no_method_of_any_layer_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(("layer", "method"), [(layer, method) for layer in CALLS for method in CALLS[layer]])
-@pytest.mark.parametrize("foreigner", ["bob", "Alice", "alice ", "a", "alic_", "%", "alice\u0301", "1", "*"])
+@pytest.mark.parametrize("foreigner", ["bob", "Alice", "alic_", "alice\u0301"])
 async def test_a_foreigner_finds_and_changes_nothing(
     memory: Memory[Live], db: memdb.Database, layer: str, method: str, foreigner: str
 ) -> None:
@@ -165,6 +220,51 @@ async def test_a_foreigner_finds_and_changes_nothing(
     assert await alices(memory) == mine
     await db.forget(foreigner)
     assert await alices(memory) == mine
+
+
+FILE = f"{WORD}/a"
+MODEL = ScriptedModel([])  # fails the test when it is asked
+ASKING: dict[str, tuple[Call, object]] = {
+    "list_user_files": (lambda m: m.notes.list_user_files(m.scope.user_id, WORD), []),
+    "read_file": (lambda m: m.notes.read_file(FILE), NotFound),
+    "delete_file": (lambda m: m.notes.delete_file(FILE), NotFound),
+    "write_file": (lambda m: m.notes.write_file(FILE, "foreign"), "a"),
+    "bm25_search": (lambda m: m.notes.bm25_search(WORD), []),
+    "fast_filter": (lambda m: m.notes.fast_filter(WORD, categories=[WORD]), []),
+    "hybrid_search": (lambda m: m.notes.hybrid_search(WORD), []),
+    "index_exists": (lambda m: m.notes.index_exists(), False),
+    "read_index": (lambda m: m.notes.read_index(), {}),
+    "update_index_entry": (lambda m: m.notes.update_index_entry("a", "t", "d", [], WORD), NotFound),
+    "get_stale_entries": (lambda m: m.notes.get_stale_entries(m.scope.user_id), []),
+    "refresh_stale_entries": (lambda m: m.notes.refresh_stale_entries(m.scope.user_id), []),
+    "populate_index_from_files": (
+        lambda m: m.notes.populate_index_from_files(m.scope.user_id, [WORD], MODEL), PopulateReport()),
+    "entries": (lambda m: m.notes.entries([FILE, "a"]), {}),
+    "record_recall": (lambda m: m.notes.record_recall("a", 1.0), None),
+    "awaits_model": (lambda m: m.notes.awaits_model(), False),
+    "is_fresh": (lambda m: m.notes.is_fresh(), True),
+    "hybrid.search": (lambda m: m.hybrid.search(f"{WORD} alice"), []),
+    "hybrid.page_ids": (lambda m: m.hybrid.page_ids(WORD), []),
+    "context": (lambda m: ContextBuilder(m, TokenCounter()).build(WORD), Context([], {}, 0, [])),
+    "retrieve": (lambda m: KnowledgeRetriever(m.notes, None, TokenCounter()).retrieve(
+        query=WORD, user_id=m.scope.user_id, categories=[WORD], max_tokens=500), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("foreigner", ["bob", "Alice"])
+async def test_a_foreigner_gets_nothing_from_what_asks_models(place: Path | str, method: str, foreigner: str) -> None:
+    async with memdb.open(place, embedder=HashingEmbedder(16)) as db:
+        memory = db.memory("alice")
+        mine = await fill(memory)
+        call, outcome = ASKING[method]
+        if isinstance(outcome, type):
+            with pytest.raises(outcome):
+                await call(db.memory(foreigner))
+        else:
+            assert await call(db.memory(foreigner)) == outcome
+        assert await alices(memory) == mine
+        assert (await db.check()).ok
 
 
 async def test_a_foreigner_inside_a_unit_finds_nothing_either(memory: Memory[Live], db: memdb.Database) -> None:

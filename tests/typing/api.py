@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import memdb
 from memdb.layers.layer import Inside, Live
@@ -37,7 +37,33 @@ async def live(db: memdb.Database) -> None:
     async with memdb.watch_folder(db, "notes/") as watch:
         assert_type(watch.report, memdb.SyncReport)
 
+    manager = memory.manager
+    assert_type(manager, memdb.MemoryManager[Live])
+    assert_type(await manager.get_state(), dict[str, Any])
+    assert_type(await manager.latest_checkpoint("interrupted"), memdb.AgentCheckpoint | None)
+    assert_type(await manager.externalize("tool", "text"), str | memdb.ToolResultReference)
+    assert_type(await manager.search_tool_result("r", "words"), list[memdb.ToolResultMatch])
+    async with manager.run("run-7", {"done": 0}, resume=True) as run:
+        assert_type(await run.step({"done": 1}), int)
+    await manager.save_plan("p")  # type: ignore[call-arg]
+    counter = memdb.TokenCounter()
+    assert_type(await memdb.ContextBuilder(memory, counter).build("words", max_tokens=500), memdb.Context)
+    assert_type(await memory.notes.bm25_search("words"), list[str])
+    assert_type(await memory.hybrid.search("words", layer="message"), list[memdb.Hit])
+    llm = memdb.OpenAIChat("model", base_url="http://localhost:8080/v1")
+    assert_type(await llm.chat([{"role": "user", "content": "hi"}]), memdb.ChatReply)
+    retriever = memdb.KnowledgeRetriever(memory.notes, llm, counter, search_mode="hybrid")
+    answer = await retriever.retrieve(query="q", user_id="alice", categories=["knowledge"], max_tokens=2_000)
+    assert_type(answer, str)
+    assert_type(await memdb.WorkingMemoryCompressor(memory, llm, counter).update_summary([]), memdb.Compression)
+    assert_type(await memdb.import_tree(db, "old/"), memdb.TreeReport)
+    memdb.open("agent.db", embedder=memdb.OpenAIEmbedder("model", 384, base_url="http://localhost:8080/v1"))
+    assert_type(memdb.Settings.load("config.yaml").memory.working_memory_target_tokens, int)
+
     def turn(inside: memdb.Memory[Inside]) -> int:
+        assert_type(inside.manager.update_state({"a": 1}), dict[str, Any])
+        assert_type(inside.manager.save_checkpoint(memdb.AgentCheckpoint(id="a", payload={})), int)
+        assert_type(inside.manager.externalize("tool", "text"), str | memdb.ToolResultReference)
         inside.items.save(memdb.MemoryItem(id="a", content="x"))
         assert_type(inside.items.get("a"), memdb.MemoryItem | None)
         assert_type(inside.conversation.messages(), list[memdb.Message])
