@@ -523,7 +523,10 @@ END
 """,
     """
 CREATE TRIGGER note_index_au AFTER UPDATE OF content, title, summary, keywords, user_id, layer ON record WHEN old.layer = 'page' BEGIN
-UPDATE note_index SET stale = 1, user_id = new.user_id WHERE record_id = old.id AND new.layer = 'page';
+UPDATE note_index
+   SET stale = 1, user_id = new.user_id,
+       by_model = CASE WHEN new.keywords IS NOT old.keywords THEN 0 ELSE by_model END  -- whoever wrote them, no model
+ WHERE record_id = old.id AND new.layer = 'page';
 DELETE FROM note_index WHERE record_id = old.id AND new.layer != 'page';
 END
 """,
@@ -540,7 +543,7 @@ SELECT record.user_id, record.category,
        record.title, record.summary AS description,
        CASE WHEN json_valid(record.keywords)
             THEN (SELECT group_concat(value, ', ') FROM json_each(record.keywords)) END AS keywords,
-       CASE WHEN note_index.by_model THEN 'model' ELSE 'rule' END AS keywords_by,
+       iif(note_index.by_model AND note_index.hash IS NOT NULL, 'model', 'rule') AS keywords_by,
        record.updated_at AS last_modified, note_index.indexed_at, coalesce(note_index.stale, 0) AS stale,
        3 AS index_version, record.key AS page_id, record.id AS record_id
   FROM note_index JOIN record ON record.id = note_index.record_id
