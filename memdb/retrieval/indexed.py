@@ -164,9 +164,8 @@ class IndexedNotes:
             InvalidInput: the user is another, or the categories are no list of names.
         """
         if user_id is not None and user_id != self.scope.user_id:
-            raise InvalidInput(
-                f"these notes are those of {self.scope.user_id!r}, not of {user_id!r}: ask db.memory({user_id!r}).notes"
-            )
+            mine, theirs = self.scope.user_id, str(user_id)[:200]
+            raise InvalidInput(f"user_id must be {mine!r}, whose notes these are: ask db.memory({theirs!r}).notes")
         return checked_categories(categories)
 
 
