@@ -13,6 +13,7 @@ import typer
 
 from memdb.cli import output
 from memdb.cli.arguments import run
+from memdb.cli.demo_agent import SESSION, show_agent, work
 from memdb.errors import AlreadyExists
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def demo(
 ) -> None:
     """Make a memory of 24 notes in six languages and four conversations, and ask it ten questions.
 
-    It needs no network and no model. The file stays, to be looked at.
+    Then an agent stores what it is doing and packs the context of its next call. It needs no network and no model. The
+    file stays, to be looked at.
 
     Example: memdb demo
     """
@@ -85,21 +87,29 @@ async def _demo(file: str) -> None:
         stored = f"{len(pages)} notes of an agent about Ana, {messages} messages of {len(talks)} conversations"
         output.say(f"{stored} and a small graph, stored in {_since(began)}:", f"  {file}", "")
         command = await db.read(_shell_command, file)
-        answers = [await _ask(db, question) for question in QUESTIONS]
+        for question in QUESTIONS:
+            await _ask(db, question)
         output.say("Of the conversations, where a turn is found by what was said around it:", "")
         for question in OF_THE_TALK:
             await _ask(db, question)
         output.say("Of the graph, where an answer is what leads to what the question names:", "")
         await _ask_the_graph(db)
+        output.say(
+            "Of what an agent is doing: its state, its summary, a tool's answer, the context of its next call:", ""
+        )
+        await db.memory(USER, SESSION).atomic(work)
+        await show_agent(db, USER)
+        before = await _find(db, QUESTIONS[0])
     async with memdb.open(file) as db:
         again = await _find(db, QUESTIONS[0])
         sound = (await db.check()).ok
-    same = "the same answer" if again == answers[0] else "another answer"
+    same = "the same answer" if again == before else "another answer"
     output.say(
         f"Closed and opened again: {same}, and the file is {'sound' if sound else 'NOT sound'}.",
         "",
         "Now ask it yourself:",
         f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
+        f"  memdb state {shlex.quote(file)} --session {SESSION} --tool-results",
         f"  memdb messages {shlex.quote(file)} --session luthier",
         f"  memdb explain {shlex.quote(file)} why did the boats lose the tide service",
         f'  memdb graph related {shlex.quote(file)} "port 80" --direction in --depth 4 --paths',
