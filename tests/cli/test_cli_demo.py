@@ -36,7 +36,7 @@ def test_the_demo(cli: Cli, tmp_path: Path) -> None:
     assert done.status == 0
     assert done.err == ""
     lines = done.out.splitlines()
-    assert len(lines) < 75
+    assert len(lines) < 90
     assert str(file) in done.out
     assert "the same answer, and the file is sound" in done.out
     for question, id in zip(QUESTIONS, BEST, strict=True):
@@ -53,6 +53,15 @@ def test_the_demo(cli: Cli, tmp_path: Path) -> None:
     if shutil.which("sqlite3"):
         shell = subprocess.run(lines[-1], shell=True, capture_output=True, text=True, check=True)
         assert shell.stdout == "coffee.md|How Ana takes her coffee\n"
+
+
+def test_the_demo_shows_what_an_agent_is_doing(cli: Cli, tmp_path: Path) -> None:
+    done = cli("demo", tmp_path / "demo.db")
+    assert "line 43,201: 2026-03-02 06:10 F28: no ignition" in done.out
+    assert "agent_state: current_task: find the fault of the boiler" in done.out
+    assert "user  Why does the boiler show F28?" in done.out
+    state = cli("state", tmp_path / "demo.db", "--session", "boiler")
+    assert "0.6 bar, too low to ignite" in state.out
 
 
 def test_the_demo_finds_turns_that_do_not_repeat_the_question(cli: Cli, tmp_path: Path) -> None:
