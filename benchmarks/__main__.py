@@ -1,4 +1,4 @@
-"""The command: python -m benchmarks [speed|quality]."""
+"""The command: python -m benchmarks [speed|quality|hybrid]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import quality, speed
+from benchmarks import hybrid, quality, speed
+from benchmarks.embedders import ENCODERS
 from benchmarks.machine import machine, versions
 from benchmarks.report import RESULTS, save, show_quality, show_speed
 from benchmarks.settings import Settings
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             only=options.only,
             pages=tuple(int(count) for count in options.pages.split(",")) if options.pages else (),
             data=tuple(options.data),
+            embedders=tuple(options.embedder),
+            vectors=options.dir,
         )
         about = {"versions": versions(), "machine": machine(settings.folder)}
         if options.part == "speed":
@@ -38,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             show_speed(console, comparisons, about)
             figures = {"comparisons": [comparison.figures() for comparison in comparisons]}
         else:
-            sets = asyncio.run(quality.run(settings, console))
+            part = quality if options.part == "quality" else hybrid
+            sets = asyncio.run(part.run(settings, console))
             show_quality(console, sets)
             figures = {"sets": sets}
     written = save(options.results, options.part, settings, {**about, **figures})
@@ -47,12 +51,20 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("speed", "quality"), default="speed")
+    parser.add_argument("part", nargs="?", choices=("speed", "quality", "hybrid"), default="speed")
     parser.add_argument("--quick", action="store_true", help="a smoke run; its figures mean nothing")
-    parser.add_argument("--only", metavar="NAME", help=f"speed: one of {', '.join(speed.SUBJECTS)}; quality: one set")
+    parser.add_argument("--only", metavar="NAME", help=f"speed: one of {', '.join(speed.SUBJECTS)}; else one set")
     parser.add_argument("--pages", metavar="N,N", help="speed: sizes of the searched file (default: 50000)")
-    parser.add_argument("--data", action="append", default=[], type=Path, metavar="DIR", help="quality: a set, or many")
-    parser.add_argument("--dir", type=Path, help="where the databases are made (default: the temp folder)")
+    parser.add_argument(
+        "--data", action="append", default=[], type=Path, metavar="DIR", help="not speed: a set, or many"
+    )
+    parser.add_argument(
+        "--embedder", action="append", default=[], metavar="NAME",
+        help=f"hybrid: one of {', '.join(ENCODERS)}, or many (default: {', '.join(hybrid.EMBEDDERS)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dir", type=Path, help="where the databases are made, and vectors kept (default: the temp folder, none)"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the figures are written")
     return parser
 

@@ -54,6 +54,11 @@ class Dataset:
     documents: list[Document]
     queries: list[Query]
 
+    @property
+    def talks(self) -> bool:
+        """Whether its documents are turns of conversations."""
+        return all(document.session for document in self.documents)
+
 
 def folders(given: Iterable[Path]) -> list[Path]:
     """Return the folders of sets: those given, or those in a folder given.

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -25,29 +26,38 @@ from benchmarks.settings import Settings
 from memdb import Database, KnowledgePage
 
 System = Callable[[str, str, int], Awaitable[list[str]]]
+Ids = dict[tuple[str, str, str], str]  # user, session ('' of pages) and a record's id -> the document's id
 
 PER_CALL = 5_000
-QUICK_QUERIES = 20
 
 
 async def run(settings: Settings, console: Console) -> list[dict[str, Any]]:
     """Measure every set of the folders given, or the one asked for."""
-    if not settings.data:
-        raise SystemExit("say where the retrieval sets are: python -m benchmarks quality --data DIR")
-    found = [folder for folder in folders(settings.data) if settings.only in (None, folder.name)]
-    if not found:
-        raise SystemExit(f"there is no set {settings.only!r} in the folders given")
     sets: list[dict[str, Any]] = []
-    for folder in found:
+    for folder in chosen(settings):
         console.print(f"[dim]{folder.name} ...[/dim]")
         sets.append(await _measure_set(load(folder), settings))
     return sets
 
 
+def chosen(settings: Settings) -> list[Path]:
+    """Return the folders of the sets to run.
+
+    Raises:
+        SystemExit: none was given, or none is the one asked for.
+    """
+    if not settings.data:
+        raise SystemExit("say where the retrieval sets are: python -m benchmarks quality --data DIR")
+    found = [folder for folder in folders(settings.data) if settings.only in (None, folder.name)]
+    if not found:
+        raise SystemExit(f"there is no set {settings.only!r} in the folders given")
+    return found
+
+
 async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
     async with memdb.open(settings.folder / f"{dataset.name}.db") as db:
         with closing(PlainIndex(dataset.documents)) as plain:
-            await _fill(db, dataset)
+            await fill_pages(db, dataset)
 
             async def pages(user: str, query: str, limit: int) -> list[str]:
                 return [page.id for page in await db.memory(user).pages.search(query, limit)]
@@ -60,11 +70,11 @@ async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
             async with _conversations(dataset, settings) as talk:
                 if talk is not None:
                     systems = {"memdb, conversation": talk, **systems}
-                figures = await _measure_systems(dataset, systems, settings)
+                figures = await measure_systems(dataset, systems, settings)
     return {
         "name": dataset.name,
         "documents": dataset.size,
-        "queries": settings.size(len(dataset.queries), min(QUICK_QUERIES, len(dataset.queries))),
+        "queries": len(dataset.queries[: settings.queries]),
         "systems": figures,
     }
 
@@ -72,17 +82,11 @@ async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
 @asynccontextmanager
 async def _conversations(dataset: Dataset, settings: Settings) -> AsyncIterator[System | None]:
     """Give the search of the set's conversations; None when it holds none."""
-    turns = [document for document in dataset.documents if document.session]
-    if len(turns) < len(dataset.documents):
+    if not dataset.talks:
         yield None
         return
-    sessions: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for turn in turns:
-        message = {"role": "user", "content": turn.text, "id": turn.id, "created_at": turn.said_at}
-        sessions.setdefault((turn.user, turn.session), []).append(message)
     async with memdb.open(settings.folder / f"{dataset.name}-talk.db") as db:
-        for (user, session), messages in sessions.items():
-            await db.memory(user, session).conversation.add_messages(messages)
+        await fill_conversations(db, dataset)
 
         async def messages_of(user: str, query: str, limit: int) -> list[str]:
             found = await db.memory(user).conversation.search(query, limit, all_sessions=True)
@@ -91,7 +95,8 @@ async def _conversations(dataset: Dataset, settings: Settings) -> AsyncIterator[
         yield messages_of
 
 
-async def _fill(db: Database, dataset: Dataset) -> None:
+async def fill_pages(db: Database, dataset: Dataset) -> Ids:
+    """Store every document as a page of its user."""
     by_user: dict[str, list[KnowledgePage]] = {}
     for document in dataset.documents:
         page = KnowledgePage(id=document.id, title=document.title, content=document.text)
@@ -99,12 +104,29 @@ async def _fill(db: Database, dataset: Dataset) -> None:
     for user, pages in by_user.items():
         for at in range(0, len(pages), PER_CALL):
             await db.memory(user).pages.add_pages(pages[at : at + PER_CALL])
+    return {(user, "", page.id): page.id for user, pages in by_user.items() for page in pages}
 
 
-async def _measure_systems(
+async def fill_conversations(db: Database, dataset: Dataset) -> Ids:
+    """Store every turn as a message of its user, each session of the group one of the user's."""
+    sessions: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for turn in dataset.documents:
+        message = {"role": "user", "content": turn.text, "id": turn.id, "created_at": turn.said_at}
+        sessions.setdefault((turn.user, turn.session), []).append(message)
+    for (user, session), messages in sessions.items():
+        await db.memory(user, session).conversation.add_messages(messages)
+    return {
+        (*place, str(position)): message["id"]
+        for place, messages in sessions.items()
+        for position, message in enumerate(messages, 1)
+    }
+
+
+async def measure_systems(
     dataset: Dataset, systems: dict[str, System], settings: Settings
 ) -> dict[str, dict[str, float]]:
-    queries = dataset.queries[:QUICK_QUERIES] if settings.quick else dataset.queries
+    """Ask every query of every system in turn; return the figures of each system."""
+    queries = dataset.queries[: settings.queries]
     answers: dict[str, list[list[str]]] = {name: [] for name in systems}
     times: dict[str, list[float]] = {name: [] for name in systems}
     for query in queries:

@@ -62,7 +62,11 @@ def show_speed(console: Console, comparisons: Iterable[Comparison], about: dict[
 def show_quality(console: Console, sets: Iterable[dict[str, Any]]) -> None:
     """Print a table for each set of queries: one line a system."""
     for found in sets:
-        table = Table(title=f"{found['name']}: {found['documents']:,} documents, {found['queries']:,} queries")
+        gains = found.get("recall@10 above the better part", {})
+        table = Table(
+            title=f"{found['name']}: {found['documents']:,} documents, {found['queries']:,} queries",
+            caption="; ".join(f"recall@10 above the better part, {name}: {gain:+.3f}" for name, gain in gains.items()),
+        )
         headings = ("recall@5", "recall@10", "recall@20", "mrr", "ndcg@10", "queries/s", "p50 ms", "p99 ms")
         table.add_column("system")
         for heading in headings:

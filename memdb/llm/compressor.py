@@ -18,7 +18,7 @@ from memdb.text.query import cleaned
 from memdb.text.reply import ChatReply
 from memdb.text.section_headings import GOAL, SECTIONS
 from memdb.text.sections import Sections, goal_of, join_entries, parse_sections, render_sections, trim_sections
-from memdb.text.tokens import Sendable
+from memdb.text.tokens import Sendable, TokenCounter
 
 if TYPE_CHECKING:
     from memdb.layers.layer import Live
@@ -84,6 +84,8 @@ class _Refused(Exception):
 class WorkingMemoryCompressor:
     """Summarises what happened into the working memory: five sections, at most `target_tokens` long.
 
+    They are Current Goal, Completed, Important Discoveries, Open Issues and Decisions, each under a first-rank heading.
+
     A summary over the target is given back to the model once, and then trimmed by rule (memdb.text.sections), so that
     the Current Goal stays to the last. Where there is a Current Goal, L0's `current_task` becomes it in the same
     transaction. The model is asked with no transaction open; when another process has written meanwhile, the messages
@@ -93,7 +95,7 @@ class WorkingMemoryCompressor:
     Args:
         memory: the memory of a user and session, or its MemoryManager.
         llm: the chat model.
-        counter: counts tokens.
+        counter: counts tokens; by default TokenCounter().
         target_tokens: the longest working memory, 64 to 100,000 tokens.
         max_prompt_tokens: the longest prompt; by default 6,000, or four times the target where that is more. Longer
             transcripts are merged piece by piece, oldest first.
@@ -109,13 +111,14 @@ class WorkingMemoryCompressor:
         self,
         memory: Memory[Live] | WorkingMemoryStore,
         llm: ChatModel,
-        counter: Counter,
+        counter: Counter | None = None,
         target_tokens: int = TARGET_TOKENS,
         *,
         max_prompt_tokens: int | None = None,
         max_answer_tokens: int | None = None,
         tool_result_chars: int = TOOL_RESULT_CHARS,
     ) -> None:
+        counter = TokenCounter() if counter is None else counter
         store: Any = getattr(memory, "manager", memory)
         for part, name, method in (
             (store, "memory", "store_summary"),

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, Protocol
 
 from memdb.errors import InvalidInput, MemdbError
 from memdb.layers.arguments import check_query, check_range
+from memdb.layers.history import is_users
+from memdb.layers.message import Message
 from memdb.retrieval.context_filling import Filling
-from memdb.retrieval.context_history import NO_HISTORY, History, read_history, read_question
+from memdb.retrieval.context_history import NO_HISTORY, History, read_history, read_last
 from memdb.retrieval.context_hits import Found, as_found, count_recalls, search
 from memdb.retrieval.context_parts import Context, ContextSection, Counting, LeftOut, Materials
 from memdb.retrieval.context_sections import HISTORY, KINDS, RETRIEVED, SECTIONS
@@ -83,7 +85,7 @@ class _Call(NamedTuple):
     query: str
     max_tokens: int
     system: str
-    append_query: bool
+    append_query: bool | None
     found: list[Found] | None
     failed: str
 
@@ -97,7 +99,7 @@ class ContextBuilder:
 
     Args:
         memory: the memory of a user and session.
-        counter: counts the tokens of texts and messages, such as TokenCounter().
+        counter: counts the tokens of texts and messages; by default TokenCounter().
         sections: which sections are wanted: "state", "working_memory", "retrieved", "history".
         retriever: what finds memories in place of that search: a MemoryRetriever, a KnowledgeRetriever, or an async
             function of the query. It may return a text, a RetrievalResult, or a list of texts or of what memdb's
@@ -113,7 +115,7 @@ class ContextBuilder:
     def __init__(
         self,
         memory: HasScope,
-        counter: Counter,
+        counter: Counter | None = None,
         *,
         sections: Iterable[str] = SECTIONS,
         retriever: Any = None,
@@ -124,6 +126,7 @@ class ContextBuilder:
         home, scope = getattr(memory, "_home", None), getattr(memory, "scope", None)
         if not isinstance(home, Engine) or not isinstance(scope, Scope):
             raise InvalidInput("memory must be what db.memory(...) returns; a unit's memory cannot build a context")
+        counter = TokenCounter() if counter is None else counter
         for method in ("count", "count_messages"):
             if not callable(getattr(counter, method, None)):
                 raise InvalidInput(f"counter must have a method {method}(), which {type(counter).__name__} lacks")
@@ -143,7 +146,7 @@ class ContextBuilder:
         *,
         max_tokens: int = 4_000,
         system: str = "",
-        append_query: bool = False,
+        append_query: bool | None = None,
         look_only: bool = False,
     ) -> Context:
         """Return the messages of the next call: the same for the same file, arguments and time.
@@ -153,8 +156,9 @@ class ContextBuilder:
             max_tokens: the budget, 1 to 100,000,000 tokens as counter.count_messages counts the messages. One that is
                 too small for anything gives no messages, and left_out says what there would be.
             system: the system prompt; it stands first, whole or not at all.
-            append_query: whether the query is the user's new message and stands last. Where the history ends with a
-                message of the user, that one is the new message, and is kept to the last in any case.
+            append_query: whether the query is the user's new message and stands last; None: where the history is empty
+                or ends with an answer. Where it ends with a message of the user, that one is the new message, and is
+                kept to the last in any case.
             look_only: the memories in the context do not count as recalled.
 
         Returns:
@@ -200,12 +204,14 @@ class ContextBuilder:
 
     def _read(self, tx: Transaction, call: _Call) -> Materials:
         query, hits = call.query, call.found or []
-        question = {"role": "user", "content": query} if call.append_query and query.strip() else None
         if call.found is None and RETRIEVED in self._sections and query.strip():
             # More than are wanted: some of the best will be the history's own.
             hits = search(tx, self._scope, query, 2 * self._most_hits + 10)
         wants_history = HISTORY in self._sections
-        asked = read_question(tx, self._scope) if wants_history else None
+        last = read_last(tx, self._scope) if wants_history else None
+        asked = last if last is not None and is_users(last) else None
+        append = _turn_is_over(last) if call.append_query is None else call.append_query
+        question = {"role": "user", "content": query} if append and query.strip() else None
         if asked is not None and question is not None and asked.content != query:
             asked = None  # a new message follows on one that was not answered
 
@@ -240,6 +246,11 @@ class ContextBuilder:
             # A count that was wrong by much would take away far too much: so first all are counted anew.
             limit = limit if trusting and self._counting.kept else min(limit, max_tokens) - (tokens - max_tokens)
             trusting = False
+
+
+def _turn_is_over(last: Message | None) -> bool:
+    """Return whether it is the user's turn: nothing was said yet, or the model has answered without calling a tool."""
+    return last is None or (last.role == "assistant" and not last.tool_calls)
 
 
 def _chosen(sections: Iterable[str]) -> frozenset[str]:

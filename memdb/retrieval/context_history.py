@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from memdb.layers import cursor, reading
 from memdb.layers.conversation import IS_POSITION, LAYER
-from memdb.layers.history import is_users, legal
+from memdb.layers.history import legal
 from memdb.layers.message import MESSAGE, Message, key_of, message_of
 from memdb.layers.reading import here
 from memdb.layers.record import Place
@@ -55,12 +55,11 @@ class History(NamedTuple):
 NO_HISTORY = History([], {}, None, 0, True)
 
 
-def read_question(tx: Transaction, scope: Scope) -> Message | None:
-    """Return the message that ends a session after its cursor, if it is a user's own; else None."""
+def read_last(tx: Transaction, scope: Scope) -> Message | None:
+    """Return the last message of a session that is not consolidated; None where there is none."""
     place = Place.of(LAYER, scope, by_session=True)
     rows = tx.all(_LAST_MESSAGE, **place.values(after=cursor.consolidated_key(tx, place)))
-    last = next(reading.shaped(tx, rows, message_of, MESSAGE), None)
-    return last if last is not None and is_users(last) else None
+    return next(reading.shaped(tx, rows, message_of, MESSAGE), None)
 
 
 def read_history(tx: Transaction, scope: Scope, most: int, before: int | None = None) -> History:

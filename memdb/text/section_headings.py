@@ -19,6 +19,16 @@ _NAMES = {name.casefold(): name for name in SECTIONS} | {
     "open issue": "Open Issues",
     "issues": "Open Issues",
     "decision": "Decisions",
+    "done": "Completed",
+    "progress": "Completed",
+    "completed work": "Completed",
+    "key facts": "Important Discoveries",
+    "findings": "Important Discoveries",
+    "open": "Open Issues",
+    "open questions": "Open Issues",
+    "next steps": "Open Issues",
+    "todo": "Open Issues",
+    "to do": "Open Issues",
 }
 _NO_WORD = re.compile(r"[\W_]+")
 

@@ -245,7 +245,7 @@ ASKING: dict[str, tuple[Call, object]] = {
     "is_fresh": (lambda m: m.notes.is_fresh(), True),
     "hybrid.search": (lambda m: m.hybrid.search(f"{WORD} alice"), []),
     "hybrid.page_ids": (lambda m: m.hybrid.page_ids(WORD), []),
-    "context": (lambda m: ContextBuilder(m, TokenCounter()).build(WORD), Context([], {}, 0, [])),
+    "context": (lambda m: ContextBuilder(m, TokenCounter()).build(WORD, append_query=False), Context([], {}, 0, [])),
     "retrieve": (lambda m: KnowledgeRetriever(m.notes, None, TokenCounter()).retrieve(
         query=WORD, user_id=m.scope.user_id, categories=[WORD], max_tokens=500), ""),
 }  # fmt: skip

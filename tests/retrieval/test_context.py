@@ -24,6 +24,13 @@ GOAL = "# Current Goal\nBrew tea for Bob\n\n# Completed\n" + "\n".join(f"* step 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
+class Builder(ContextBuilder):
+    """One that leaves the query out unless a test asks for it."""
+
+    async def build(self, query="", *, append_query=False, **options):
+        return await super().build(query, append_query=append_query, **options)
+
+
 async def fill(memory: Memory[Live], turns: int = 10) -> None:
     """Give a memory something in every section."""
     await memory.manager.update_state({"note": "two\nlines", "current_step": 2, "current_task": "brew"})
@@ -59,7 +66,7 @@ def out(context: Context, section: str) -> dict[str, str]:
 
 async def test_a_context_holds_every_section_under_its_label(memory: Memory[Live]) -> None:
     await fill(memory)
-    context = await ContextBuilder(memory, COUNTER).build("tea", max_tokens=4_000, system="You are kind.\n")
+    context = await Builder(memory, COUNTER).build("tea", max_tokens=4_000, system="You are kind.\n")
     assert list(context.sections) == ["system", "state", "working_memory", "retrieved", "history"]
     assert text_of(context) == "\n\n".join(section.text for section in context.sections.values() if section.text)
     assert text_of(context).startswith(
@@ -73,11 +80,11 @@ async def test_a_context_holds_every_section_under_its_label(memory: Memory[Live
     assert context.sections["history"].ids == [str(n) for n in range(1, 21)]
     assert context.tokens == COUNTER.count_messages(context.messages) <= 4_000
     assert context.left_out == []
-    assert await ContextBuilder(memory, COUNTER).build("tea", max_tokens=4_000, system="You are kind.") == context
+    assert await Builder(memory, COUNTER).build("tea", max_tokens=4_000, system="You are kind.") == context
 
 
 async def test_an_empty_memory_gives_what_the_caller_gave(memory: Memory[Live]) -> None:
-    builder = ContextBuilder(memory, COUNTER)
+    builder = Builder(memory, COUNTER)
     assert await builder.build() == Context([], {}, 0, [])
     context = await builder.build("hi", system="Be kind.", append_query=True)
     assert context.messages == [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]
@@ -86,7 +93,7 @@ async def test_an_empty_memory_gives_what_the_caller_gave(memory: Memory[Live]) 
 
 async def test_history_goes_first_then_memories_then_working_memory_and_the_state_last(memory: Memory[Live]) -> None:
     await fill(memory)
-    builder = ContextBuilder(memory, COUNTER)
+    builder = Builder(memory, COUNTER)
     full = await builder.build("tea")
     seen = []
     for budget in range(full.tokens, 0, -7):
@@ -114,9 +121,7 @@ async def test_history_goes_first_then_memories_then_working_memory_and_the_stat
 
 async def test_a_budget_that_is_too_small_gives_little_or_nothing(memory: Memory[Live]) -> None:
     await fill(memory)
-    context = await ContextBuilder(memory, COUNTER).build(
-        "tea", max_tokens=1, system="You are kind.", append_query=True
-    )
+    context = await Builder(memory, COUNTER).build("tea", max_tokens=1, system="You are kind.", append_query=True)
     assert (context.messages, context.sections, context.tokens) == ([], {}, 0)
     assert {one.section for one in context.left_out} == {
         "system", "state", "working_memory", "retrieved", "history", "question",
@@ -128,7 +133,7 @@ async def test_a_budget_that_is_too_small_gives_little_or_nothing(memory: Memory
 @pytest.mark.parametrize("budget", [0, -1, True, 1.5, "9", None, 10**9])
 async def test_a_budget_must_be_a_positive_whole_number(memory: Memory[Live], budget: Any) -> None:
     with pytest.raises(InvalidInput, match="max_tokens"):
-        await ContextBuilder(memory, COUNTER).build("tea", max_tokens=budget)
+        await Builder(memory, COUNTER).build("tea", max_tokens=budget)
 
 
 class Words:
@@ -154,10 +159,10 @@ async def test_a_call_is_never_parted_from_its_result(memory: Memory[Live]) -> N
         ]
     )
     for counter in (COUNTER, Words()):
-        await check_calls(ContextBuilder(memory, counter))
+        await check_calls(Builder(memory, counter))
 
 
-async def check_calls(builder: ContextBuilder) -> None:
+async def check_calls(builder: Builder) -> None:
     lengths = set()
     for budget in range(1, 250):
         context = await builder.build(max_tokens=budget)
@@ -174,7 +179,7 @@ async def check_calls(builder: ContextBuilder) -> None:
 async def test_the_users_last_message_is_the_question_and_is_kept(memory: Memory[Live]) -> None:
     await fill(memory)
     await memory.conversation.add_message({"role": "user", "content": "tea?"})
-    builder = ContextBuilder(memory, COUNTER)
+    builder = Builder(memory, COUNTER)
     for append in (False, True):  # it is not said twice
         context = await builder.build("tea?", append_query=append, max_tokens=60)
         assert context.messages[-1] == {"role": "user", "content": "tea?"}
@@ -193,7 +198,7 @@ async def test_what_the_history_holds_is_not_retrieved_as_well(db: Database) -> 
     await before.conversation.add_message({"role": "user", "content": "I take tea with lemon.", "name": "Alice"})
     await now.conversation.add_messages([{"role": "user", "content": f"tea number {n} was good"} for n in range(12)])
     await now.pages.add_page(KnowledgePage(id="p", title="Tea", content="All about tea."))
-    builder = ContextBuilder(now, COUNTER)
+    builder = Builder(now, COUNTER)
     context = await builder.build("tea")
     assert set(context.sections["retrieved"].ids) == {"page:p", "message:before:1"}
     assert "## user Alice, " in text_of(context)
@@ -208,7 +213,7 @@ async def test_what_the_history_holds_is_not_retrieved_as_well(db: Database) -> 
 async def test_consolidated_messages_are_found_but_not_history(memory: Memory[Live]) -> None:
     await memory.conversation.add_messages([{"role": "user", "content": "The tea is oolong."}, *talk(3)])
     await memory.conversation.compact(keep_last=2)
-    context = await ContextBuilder(memory, COUNTER).build("oolong")
+    context = await Builder(memory, COUNTER).build("oolong")
     assert context.sections["retrieved"].ids[0] == "message:default:1"
     assert context.sections["history"].ids == ["6", "7"]
     assert context.left_out == []
@@ -219,7 +224,7 @@ async def test_stored_text_stays_in_its_section(memory: Memory[Live]) -> None:
     await memory.pages.add_page(KnowledgePage(id="a", title="Retrieved memory:\nWorking memory:", content=trap))
     await memory.manager.update_working_memory(trap)
     await memory.manager.update_state({"agent_state:": "x", "b": "a\nWorking memory:\n", "Working memory": "tea"})
-    text = text_of(await ContextBuilder(memory, COUNTER).build("tea"))
+    text = text_of(await Builder(memory, COUNTER).build("tea"))
     for label in ("Working memory:", "Retrieved memory:", "agent_state:"):
         assert [line for line in text.split("\n") if line.startswith(label)] == [label]
     assert "> ## Working memory:" in text
@@ -232,20 +237,20 @@ async def test_long_texts_are_shown_where_they_answer(memory: Memory[Live]) -> N
     await memory.pages.add_page(
         KnowledgePage(id="p", title="Long", content=filler + "Kilimanjaro is high.\n\n" + filler)
     )
-    context = await ContextBuilder(memory, COUNTER).build("kilimanjaro")
+    context = await Builder(memory, COUNTER).build("kilimanjaro")
     assert "Kilimanjaro is high." in text_of(context)
     assert context.tokens < 1_200
-    context = await ContextBuilder(memory, COUNTER, retrieved_tokens=100).build("kilimanjaro")
+    context = await Builder(memory, COUNTER, retrieved_tokens=100).build("kilimanjaro")
     assert out(context, "retrieved") == {"page:p": "cut"}
     assert context.tokens <= 105
 
 
 async def test_memories_take_no_more_than_their_share(memory: Memory[Live]) -> None:
     await memory.items.save_many(MemoryItem(id=f"i{n}", content=f"tea {n} " + "is good " * 20) for n in range(8))
-    context = await ContextBuilder(memory, COUNTER, retrieved_tokens=190).build("tea")
+    context = await Builder(memory, COUNTER, retrieved_tokens=190).build("tea")
     assert context.sections["retrieved"].tokens <= 190
     assert set(out(context, "retrieved").values()) == {"cut", "limit"}
-    context = await ContextBuilder(memory, COUNTER, most_hits=2).build("tea")
+    context = await Builder(memory, COUNTER, most_hits=2).build("tea")
     assert len(context.sections["retrieved"].ids) == 2
 
 
@@ -253,7 +258,7 @@ async def test_what_is_in_the_context_counts_as_recalled(db: Database) -> None:
     memory = db.memory("alice")
     await fill(memory)
     await db.memory("alice", "other").conversation.add_message({"role": "user", "content": "tea, please"})
-    builder = ContextBuilder(memory, COUNTER)
+    builder = Builder(memory, COUNTER)
     await builder.build("tea", look_only=True)
     assert await memory.pages.recall_stats("tea") is None
     context = await builder.build("tea", max_tokens=480)
@@ -273,17 +278,17 @@ async def test_nothing_of_another_user_or_session_is_shown(db: Database) -> None
         await other.manager.update_working_memory("secret")
         await other.conversation.add_message({"role": "user", "content": "hello there"})
     await db.memory("bob").items.save(MemoryItem(id="secret", content="tea"))
-    context = await ContextBuilder(db.memory("alice"), COUNTER).build("tea secret")
+    context = await Builder(db.memory("alice"), COUNTER).build("tea secret")
     assert context.messages == []
 
 
 async def test_sections_are_a_choice(memory: Memory[Live]) -> None:
     await fill(memory)
-    builder = ContextBuilder(memory, COUNTER, sections=["history", "state"])
+    builder = Builder(memory, COUNTER, sections=["history", "state"])
     assert list((await builder.build("tea")).sections) == ["state", "history"]
     for wrong in (["facts?"], "nonsense", [3]):
         with pytest.raises(InvalidInput, match="there are state, working_memory, retrieved, history"):
-            ContextBuilder(memory, COUNTER, sections=wrong)
+            Builder(memory, COUNTER, sections=wrong)
 
 
 class FileRetriever:
@@ -299,7 +304,7 @@ class FileRetriever:
 
 async def test_a_retriever_of_the_documents_shape_is_asked_for_what_it_takes(memory: Memory[Live]) -> None:
     retriever = FileRetriever()
-    builder = ContextBuilder(memory, COUNTER, retriever=retriever, categories=["knowledge"], retrieved_tokens=500)
+    builder = Builder(memory, COUNTER, retriever=retriever, categories=["knowledge"], retrieved_tokens=500)
     context = await builder.build("tea")
     assert retriever.asked == {"query": "tea", "user_id": "alice", "categories": ["knowledge"], "max_tokens": 500}
     assert text_of(context) == "Retrieved memory:\n## tea.md\nTea is brewed.\n\n## cake.md\nCake is baked."
@@ -311,9 +316,7 @@ async def test_a_retriever_of_the_documents_shape_is_asked_for_what_it_takes(mem
 
 async def test_memdbs_own_retrievers_and_searches_can_be_asked(memory: Memory[Live]) -> None:
     await fill(memory)
-    context = await ContextBuilder(memory, COUNTER, retriever=memory.retriever, sections=["retrieved"]).build(
-        "tea of Bob"
-    )
+    context = await Builder(memory, COUNTER, retriever=memory.retriever, sections=["retrieved"]).build("tea of Bob")
     assert set(context.sections["retrieved"].ids) == {"page:tea", "entity:b"}
     assert (await memory.pages.recall_stats("tea")).recall_count == 1  # by the context alone
     for search, ids in (
@@ -325,7 +328,7 @@ async def test_memdbs_own_retrievers_and_searches_can_be_asked(memory: Memory[Li
         (lambda query: asyncio.sleep(0, ""), None),
         (lambda query: [], None),
     ):
-        builder = ContextBuilder(memory, COUNTER, retriever=search, sections=["retrieved"])
+        builder = Builder(memory, COUNTER, retriever=search, sections=["retrieved"])
         section = (await builder.build("tea")).sections.get("retrieved")
         assert (section and section.ids) == ids
 
@@ -336,7 +339,7 @@ async def test_a_retriever_that_fails_is_told_of(memory: Memory[Live], error: Ex
         raise error
 
     await fill(memory)
-    context = await ContextBuilder(memory, COUNTER, retriever=failing).build("tea")
+    context = await Builder(memory, COUNTER, retriever=failing).build("tea")
     assert "retrieved" not in context.sections
     assert out(context, "retrieved") == {"": f"failed: {error}"}
     assert "history" in context.sections
@@ -345,30 +348,30 @@ async def test_a_retriever_that_fails_is_told_of(memory: Memory[Live], error: Ex
 async def test_what_is_no_part_is_refused(db: Database, memory: Memory[Live]) -> None:
     for retriever in (3, FileRetriever, object()):
         with pytest.raises(InvalidInput, match="retriever"):
-            ContextBuilder(memory, COUNTER, retriever=retriever)
+            Builder(memory, COUNTER, retriever=retriever)
     for answer in ({"a": 1}, 3, [None], None):
         with pytest.raises(InvalidInput, match="retriever must return"):
-            await ContextBuilder(memory, COUNTER, retriever=lambda query, answer=answer: answer).build("tea")
-    for counter in (None, len, object()):
+            await Builder(memory, COUNTER, retriever=lambda query, answer=answer: answer).build("tea")
+    for counter in (len, object()):
         with pytest.raises(InvalidInput, match="counter"):
-            ContextBuilder(memory, counter)
+            Builder(memory, counter)
     with pytest.raises(InvalidInput, match="memory"):
-        ContextBuilder(db, COUNTER)
+        Builder(db, COUNTER)
     with pytest.raises(InvalidInput, match="memory"):
-        await memory.atomic(lambda inside: ContextBuilder(inside, COUNTER))
+        await memory.atomic(lambda inside: Builder(inside, COUNTER))
     for values in ({"query": 3}, {"system": 3}, {"query": "a", "system": None}):
         with pytest.raises(InvalidInput):
-            await ContextBuilder(memory, COUNTER).build(**values)
+            await Builder(memory, COUNTER).build(**values)
 
 
 async def test_any_counter_counts(memory: Memory[Live]) -> None:
     await fill(memory)
     for counter in (Words(), TokenCounter("o200k_base")):
         for budget in (1, 10, 30, 60, 100, 150, 300, 2_000):
-            context = await ContextBuilder(memory, counter).build("tea", max_tokens=budget)
+            context = await Builder(memory, counter).build("tea", max_tokens=budget)
             assert context.tokens == counter.count_messages(context.messages) <= budget
         assert len(context.sections["history"].ids) == 20
-        context = await ContextBuilder(memory, counter, sections=["history"]).build(max_tokens=100)
+        context = await Builder(memory, counter, sections=["history"]).build(max_tokens=100)
         assert context.tokens > 80
 
 
@@ -377,14 +380,14 @@ async def test_counts_that_a_shell_has_changed_do_not_break_the_budget(path: Pat
         await db.memory("alice").conversation.add_messages(talk(40))
     shell(path, "UPDATE message SET tokens = 1")
     async with memdb.open(path) as db:
-        context = await ContextBuilder(db.memory("alice"), COUNTER).build(max_tokens=200)
+        context = await Builder(db.memory("alice"), COUNTER).build(max_tokens=200)
         assert 180 < context.tokens == COUNTER.count_messages(context.messages) <= 200
     shell(
         path,
         "UPDATE message SET tokens = CASE record_id % 4 WHEN 0 THEN NULL WHEN 1 THEN 'x' WHEN 2 THEN -9 ELSE 9 END",
     )
     async with memdb.open(path) as db:
-        context = await ContextBuilder(db.memory("alice"), COUNTER).build(max_tokens=200)
+        context = await Builder(db.memory("alice"), COUNTER).build(max_tokens=200)
         assert 180 < context.tokens <= 200
         assert (await db.check()).ok
 
@@ -395,7 +398,7 @@ async def test_damaged_rows_are_left_out_and_set_aside(path: Path) -> None:
     shell(path, "UPDATE record SET summary = x'ff' WHERE key IN ('tea', '000000000020')")
     shell(path, "UPDATE state SET updated_at = 'once'")
     async with memdb.open(path) as db:
-        context = await ContextBuilder(db.memory("alice"), COUNTER).build("tea")
+        context = await Builder(db.memory("alice"), COUNTER).build("tea")
         assert "page:tea" not in context.sections["retrieved"].ids
         assert "state" not in context.sections
         assert context.sections["history"].ids[-1] == "19"
@@ -406,19 +409,19 @@ async def test_a_read_only_handle_builds_and_counts_nothing(path: Path) -> None:
     async with memdb.open(path) as db:
         await fill(db.memory("alice"))
     async with memdb.open(path, read_only=True) as db:
-        assert (await ContextBuilder(db.memory("alice"), COUNTER).build("tea")).sections["retrieved"].ids
+        assert (await Builder(db.memory("alice"), COUNTER).build("tea")).sections["retrieved"].ids
 
 
 async def test_expired_records_are_not_shown(memory: Memory[Live], clock: FrozenClock) -> None:
     await memory.items.save(MemoryItem(id="a", content="tea", expires_at=clock.now + timedelta(seconds=1)))
     clock.forward(seconds=1)
-    assert (await ContextBuilder(memory, COUNTER).build("tea")).messages == []
+    assert (await Builder(memory, COUNTER).build("tea")).messages == []
 
 
 @pytest.mark.parametrize("query", ['"', "NEAR(tea", "tea AND", "\x00", "\ud800", "x" * 50_000, "💥", "* ^ -"])
 async def test_any_text_is_a_query(memory: Memory[Live], query: str) -> None:
     await fill(memory)
-    context = await ContextBuilder(memory, COUNTER).build(query, max_tokens=700)
+    context = await Builder(memory, COUNTER).build(query, max_tokens=700)
     assert context.tokens <= 700
 
 
@@ -436,7 +439,7 @@ async def test_only_what_can_fit_is_read_of_a_long_history(db: Database, monkeyp
         return message
 
     monkeypatch.setattr(context_history, "message_of", counted)
-    context = await ContextBuilder(memory, COUNTER).build(max_tokens=400)
+    context = await Builder(memory, COUNTER).build(max_tokens=400)
     assert context.sections["history"].ids == [str(n) for n in range(1_002, 1_012)]
     assert out(context, "history") == {"1-1001": "budget"}
     assert len(made) == 11
@@ -456,3 +459,25 @@ def test_a_state_is_a_line_a_key() -> None:
     assert formatted_state(state) == (
         'current_task: x\nplan_id: p\nz: null\na b: [1, {"c": "é"}]\n"": ""\nl: "a\\u2028b"\nt:  a '
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "appended"),
+    [
+        ([], True),
+        ([("user", "hi")], False),
+        ([("user", "hi"), ("assistant", "hello")], True),
+        ([("user", "hi"), ("assistant", None)], False),
+        ([("user", "hi"), ("assistant", None), ("tool", "42")], False),
+    ],
+    ids=["nothing", "asked", "answered", "calling", "called"],
+)
+async def test_the_query_stands_last_where_it_is_the_users_turn(memory, said, appended):
+    for role, content in said:
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        more = {"tool_calls": [call]} if content is None else {"tool_call_id": "c"} if role == "tool" else {}
+        await memory.conversation.add_message({"role": role, "content": content, **more})
+    context = await ContextBuilder(memory).build("what about tea?")
+    asked = [message["content"] for message in context.messages if message["role"] == "user"]
+    assert ("what about tea?" in asked) == appended
+    assert not appended or context.messages[-1] == {"role": "user", "content": "what about tea?"}

@@ -126,10 +126,10 @@ A paragraph.
 
 
 def test_headings_of_the_models_own_lose_nothing():
-    answer = "# Completed\n* a\n## Backend\n* b\n* c\n## Frontend\n# Next Steps\n* d\n\nand e\n# Decisions\n* f"
+    answer = "# Completed\n* a\n## Backend\n* b\n* c\n## Frontend\n# Risks\n* d\n\nand e\n# Decisions\n* f"
     assert parse_sections(answer) == {
         DONE: ["a", "Backend: b", "Backend: c", "Frontend"],
-        FOUND: ["Next Steps: d", "Next Steps: and e"],
+        FOUND: ["Risks: d", "Risks: and e"],
         DECIDED: ["f"],
     }
 
