@@ -6,6 +6,8 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import typer
+
 from memdb.cli import output
 from memdb.cli.arguments import choose_user, opened, run
 from memdb.errors import AlreadyExists, NotFound
@@ -54,14 +56,19 @@ def import_files(file: str, source: str, user: str | None, session: str | None, 
     else:
         others = f", replaced {done.replaced:,}" if done.replaced else ""
         others += f", passed over {done.same:,} that were there" if done.same else ""
-        others += f" and {output.amount(done.others, 'file')} of other users" if done.others else ""
+        others += f", passed over {output.amount(done.others, 'file')} of other users" if done.others else ""
+        others += f", left out {output.amount(len(done.skipped), 'file')}" if done.skipped else ""
         output.say(f"Imported {_amounts(done)} into {file} in {seconds:.2f} s{others}.")
+    if user is not None and done.others and not (done.total or done.same or done.conflicts or done.skipped):
+        raise NotFound(f"{source} holds no files of user {user!r}, only those of others; the names begin with the user")
     if done.conflicts:
         more = f" and {len(done.conflicts) - 5:,} more" if len(done.conflicts) > 5 else ""
         raise AlreadyExists(
             f"{file} holds something else than {', '.join(done.conflicts[:5])}{more}, and kept it; the rest was "
             "imported: --replace lets the tree win"
         )
+    if done.skipped:
+        raise typer.Exit(1)  # not all of it is there
 
 
 async def _import(file: str, source: str, user: str | None, session: str | None, replace: bool) -> TreeReport:

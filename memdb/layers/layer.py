@@ -72,7 +72,17 @@ class _Act(Generic[P, R]):
         return self._live(layer, home)
 
     def _live(self, layer: Layer[Any], home: Engine) -> Any:
-        return partial(type(self)._verb, home, partial(self._act, layer))
+        return self._named(partial(type(self)._verb, home, partial(self._act, layer)))
+
+    def _named(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a call whose coroutine has the method's name: Python tells it of one that was never awaited."""
+
+        def named(*args: Any, **kwargs: Any) -> Any:
+            coroutine = call(*args, **kwargs)
+            coroutine.__qualname__ = self._act.__qualname__
+            return coroutine
+
+        return named
 
 
 class reads(_Act[P, R]):
@@ -111,8 +121,8 @@ class writes(_Act[P, R]):
         if self._together is None:
             write = super()._live(layer, home)
         else:
-            write = partial(home.write, self._swapped, layer, together=self._together)
-        return write if self._load is None else partial(self._loaded, self._load, write)
+            write = self._named(partial(home.write, self._swapped, layer, together=self._together))
+        return write if self._load is None else self._named(partial(self._loaded, self._load, write))
 
     async def _loaded(self, load: Callable[[], object], write: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memdb.errors import InvalidInput, MemdbError
+from memdb.errors import InvalidInput, MemdbError, MissingFile
 from memdb.layers.knowledge import DEFAULT_CATEGORY
 from memdb.layers.sources import of_folder
 from memdb.markdown.apply import apply
@@ -169,8 +169,12 @@ class MemoryIndexService:
         root = await asyncio.to_thread(real_folder, self._root)
         folder = str(root / category)
         known = await self._db.read(of_folder, self._user_id, folder)
+        if not known:
+            there = [name for name in await asyncio.to_thread(os.listdir, root) if (root / name).is_dir()]
+            others = f"; there are {', '.join(sorted(there)[:10])}" if there else ""
+            raise MissingFile(f"there is no folder {category!r} in {root} yet{others}")
         for _ in range(LOOKS):
-            if not known or category in await asyncio.to_thread(os.listdir, root):
+            if category in await asyncio.to_thread(os.listdir, root):
                 return
             await asyncio.sleep(min(self._interval, LOOK_MS / 1000))
         report = await self._db.write(apply, self._user_id, folder, Seen(known, category))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -20,6 +21,7 @@ from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 from memdb.storage.vectors import Comparer
 
+RESTS = 10  # for how many times what it took to fail searches do without an embedder: each would wait for it again
 LOOK_S = 1.0  # how often a started service looks for what waits
 
 
@@ -74,6 +76,7 @@ class EmbeddingService:
         self._embedder = db.embedder
         self._complaints = Complaints()
         self._task: asyncio.Task[None] | None = None
+        self._resting_until = 0.0
         self._stays = False
 
     async def __aenter__(self) -> Self:
@@ -145,6 +148,9 @@ class EmbeddingService:
         if embedder is None:
             self._alone("memdb.open() was given no embedder")
             return None
+        began = time.monotonic()
+        if began < self._resting_until:
+            return None
         try:
             kept = await self._kept(embedder, user_id, layers)
             if not kept:
@@ -154,6 +160,9 @@ class EmbeddingService:
         except Closed:
             raise
         except (ModelError, StorageError) as error:
+            if isinstance(error, ModelError):
+                now = time.monotonic()
+                self._resting_until = now + RESTS * (now - began)
             self._alone(str(error), passing=True)
             return None
         return Ready(embedder.model, embedder.dimensions, vector, kept)

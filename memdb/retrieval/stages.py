@@ -19,6 +19,7 @@ from memdb.retrieval.selection import Selection
 from memdb.text.answer import one_line
 from memdb.text.tokens import TokenCounter
 
+MOST_OFFERED = 100
 SEARCH_MODES = ("bm25", "hybrid")
 MAX_TOKENS = 2_000  # local-ai document
 MOST_TOKENS = 10_000_000
@@ -37,6 +38,7 @@ class RetrievedNotes:
         selected: stage 2: those that were chosen, in the order of loading.
         loaded: stage 3: those in the text.
         left_out: the other candidates, and why.
+        problems: what did not go as it should: a model that failed, an index that could not be put in order.
     """
 
     text: str = ""
@@ -45,6 +47,7 @@ class RetrievedNotes:
     selected: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
     left_out: list[NotLoaded] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 class KnowledgeRetriever:
@@ -59,7 +62,8 @@ class KnowledgeRetriever:
             found in its order, with keywords by rule.
         counter: counts tokens; by default TokenCounter().
         search_mode: "bm25", or "hybrid" for words and meaning.
-        hybrid_top_n: how many are found in hybrid mode; at most five of them reach the model.
+        top_n: how many files are offered to the model at most, 1 to 100; the document says five.
+        hybrid_top_n: how many are found in hybrid mode; at most top_n of them reach the model.
         hybrid_bm25_weight: from 0, the vectors alone, to 1, BM25 alone.
         on_overflow: what becomes of a file that does not fit into the budget: "stop" ends there (as documented),
             "skip" goes on with the next one, "cut" takes the part that fits and ends there.
@@ -75,6 +79,7 @@ class KnowledgeRetriever:
         counter: Counter | None = None,
         search_mode: str = "bm25",
         *,
+        top_n: int = TOP_N,
         hybrid_top_n: int = HYBRID_TOP_N,
         hybrid_bm25_weight: float = BM25_WEIGHT,
         on_overflow: str = "stop",
@@ -90,7 +95,8 @@ class KnowledgeRetriever:
             raise InvalidInput(f"hybrid_bm25_weight must be a number from 0 to 1, not {hybrid_bm25_weight!r}")
         self._notes, self._llm, self._counter = notes, llm, counter or TokenCounter()
         self._hybrid = search_mode == "hybrid"
-        self._top_n = check_range(hybrid_top_n, "hybrid_top_n", 1, MAX_LIMIT)
+        self._top_n = check_range(top_n, "top_n", 1, MOST_OFFERED)
+        self._pool = check_range(hybrid_top_n, "hybrid_top_n", 1, MAX_LIMIT)
         self._weight = hybrid_bm25_weight
         self._on_overflow = check_overflow(on_overflow)
         self._ordering = asyncio.Lock()
@@ -129,10 +135,12 @@ class KnowledgeRetriever:
         check_range(max_tokens, "max_tokens", 0, MOST_TOKENS)
         chosen = checked_categories(categories)
         user_id = self._notes.scope.user_id if user_id is None else user_id
-        candidates = await self._search(query, user_id, chosen)
+        result = RetrievedNotes()
+        candidates = result.candidates = await self._search(query, user_id, chosen, result.problems)
         entries = await self._notes.entries(candidates)
-        selected, why_not = await self._select(query, [(name, entries[name]) for name in candidates if name in entries])
-        result = RetrievedNotes(candidates=candidates, selected=selected)
+        offered = [(name, entries[name]) for name in candidates if name in entries]
+        selected, why_not = await self._select(query, offered, result.problems)
+        result.selected = selected
         for name in candidates:
             if name not in selected:
                 result.left_out.append(NotLoaded(name, why_not if name in entries else GONE))
@@ -140,19 +148,19 @@ class KnowledgeRetriever:
         await self._load(result, {name: entries[name].note.page_id for name in selected}, max_tokens)
         return result
 
-    async def _search(self, query: str, user_id: str, categories: list[str] | None) -> list[str]:
-        """Stage 1, over an index in order: at most five names, best first."""
+    async def _search(self, query: str, user_id: str, categories: list[str] | None, problems: list[str]) -> list[str]:
+        """Stage 1, over an index in order: at most top_n names, best first."""
         if not self._notes.read_only:  # else what the pages say is searched as it is
             try:
                 await self._put_in_order(user_id, categories)
             except StorageError as error:  # busy or full: what is there can be searched
-                log.warning("the index of notes could not be put in order: %s", error)
+                _tell(problems, f"the index of notes could not be put in order: {error}")
         if not self._hybrid:
-            return await self._notes.bm25_search(query, TOP_N, user_id=user_id, categories=categories)
+            return await self._notes.bm25_search(query, self._top_n, user_id=user_id, categories=categories)
         names = await self._notes.hybrid_search(
-            query, self._top_n, self._weight, user_id=user_id, categories=categories
+            query, max(self._pool, self._top_n), self._weight, user_id=user_id, categories=categories
         )
-        return names[:TOP_N]
+        return names[: self._top_n]
 
     async def _put_in_order(self, user_id: str, categories: list[str] | None) -> None:
         if await self._notes.index_exists() and await self._notes.is_fresh():
@@ -163,7 +171,9 @@ class KnowledgeRetriever:
             if not await self._notes.is_fresh():
                 await self._notes.refresh_stale_entries(user_id)  # in all categories: the next look finds nothing left
 
-    async def _select(self, query: str, found: list[tuple[str, IndexEntry]]) -> tuple[list[str], str]:
+    async def _select(
+        self, query: str, found: list[tuple[str, IndexEntry]], problems: list[str]
+    ) -> tuple[list[str], str]:
         """Stage 2: return the names to load, and why the others are not.
 
         An answer of no use selects nothing (local-ai document). Where the model itself fails, what was found stands.
@@ -175,11 +185,13 @@ class KnowledgeRetriever:
         try:
             answer = await ask(self._llm, selection.prompt)
         except ModelError as error:
-            log.warning("files are loaded in the order in which they were found, because the model failed: %s", error)
+            _tell(
+                problems, f"files are loaded in the order of finding, because the model failed: {error}"
+            )
             return every, ""
         selected = selection.chosen(answer)
         if selected is None:
-            log.warning("no file is loaded, because the answer is no JSON array of names: %s", one_line(answer, 80))
+            _tell(problems, f"no file is loaded, because the answer is no JSON array of names: {one_line(answer, 80)}")
             return [], "the model's answer was no JSON array of file names"
         return selected, "the model did not choose it"
 
@@ -200,3 +212,8 @@ class KnowledgeRetriever:
             await self._notes.record_recall(page_ids[name], 1 / at)
         result.text, result.tokens, result.loaded = loaded.text, loaded.tokens, loaded.names
         result.left_out += loaded.left_out
+
+
+def _tell(problems: list[str], problem: str) -> None:
+    problems.append(problem)
+    log.warning("%s", problem)

@@ -42,7 +42,7 @@ class Found:
         value: what it says: an envelope, a text, a note's bytes; None where it cannot be read.
         reason: why it is left out; "" where it is not.
         raw: its bytes where they say nothing that can be stored, for the quarantine.
-        modified: of a note, when the file was last changed, in seconds since 1970.
+        modified: of a text, when its file was last changed, in seconds since 1970.
         entry: of a note, what the index says of it.
     """
 
@@ -143,7 +143,8 @@ def _bytes(path: Path) -> tuple[bytes, str]:
 def _text(root: Path, path: str, kind: str, scope: Scope) -> Found:
     raw, reason = _bytes(root / path)
     try:
-        return Found(path, kind, len(raw), scope, value=raw.decode("utf-8-sig"), reason=reason)
+        modified = 0.0 if reason else (root / path).stat().st_mtime
+        return Found(path, kind, len(raw), scope, value=raw.decode("utf-8-sig"), reason=reason, modified=modified)
     except UnicodeDecodeError as error:
         return Found(path, kind, len(raw), scope, reason=f"it is not UTF-8 (byte {error.start + 1})", raw=raw)
 

@@ -48,7 +48,8 @@ async def import_tree(
 
     Importing again changes nothing: what is there already and says the same is passed over. What is there and says
     something else stays, and is reported, unless `replace` lets the tree win. A file that is damaged is left out,
-    reported, and kept in the quarantine with its bytes, up to 16 MB of them. The times of things are kept.
+    reported, and kept in the quarantine with its bytes, up to 16 MB of them. The times of things are kept: those that
+    their files say, else the files' own.
 
     A note's title, description and keywords are those of `memory_index.json` where that has the time of the file (the
     document's rule); otherwise they are made of its text. Copy a tree with its times (cp -a).
@@ -58,8 +59,8 @@ async def import_tree(
 
     Args:
         folder: the one that holds `memory/` or `memory_data/`, or one of these itself.
-        user_id: only this user's files. Without it, files whose names have one underscore say whose they are; others
-            are left out, since an id may hold underscores, too.
+        user_id: only this user's files. Without it, runtime files whose names have one underscore say whose they are;
+            others, and notes with an underscore, are left out, since an id may hold underscores, too.
         session_id: whose session becomes what belongs to none: tool results, and files of the layout before scopes.
         replace: whether the tree wins.
 
@@ -137,9 +138,9 @@ def _set_aside(tx: Transaction, found: Found, reason: str) -> None:
 
 
 def _moment(found: Found) -> str | None:
-    """Return the time of an envelope in the stored text form."""
+    """Return the time of an envelope, or of a file that has none, in the stored text form."""
     value: Any = found.value
-    seconds = value.get("updated_at", value.get("saved_at")) if isinstance(value, dict) else None
+    seconds = value.get("updated_at", value.get("saved_at")) if isinstance(value, dict) else found.modified
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     try:

@@ -10,7 +10,9 @@ from tests.cli.command_line import Cli
 
 def a_tree(root: Path) -> Path:
     (root / "memory" / "state").mkdir(parents=True)
-    (root / "memory" / "state" / "ann_s1.json").write_text('{"updated_at": 1718123456.0, "state": {"current_task": "x"}}')
+    (root / "memory" / "state" / "ann_s1.json").write_text(
+        '{"updated_at": 1718123456.0, "state": {"current_task": "x"}}'
+    )
     (root / "memory" / "state" / "ann_s2.json").write_text("{")
     (root / "memory_data" / "work").mkdir(parents=True)
     (root / "memory_data" / "work" / "ann_a.md").write_text("# A\n\nText.")
@@ -20,8 +22,9 @@ def a_tree(root: Path) -> Path:
 def test_there_and_back(cli: Cli, tmp_path: Path) -> None:
     tree, file, out = a_tree(tmp_path / "old"), str(tmp_path / "agent.db"), tmp_path / "new"
     done = cli("import", file, str(tree), "--user", "ann")
-    assert done.status == 0
+    assert done.status == 1, "not all of it is there"
     assert done.out.startswith(f"Imported 1 state, 1 note into {file} in ")
+    assert done.out.endswith(" s, left out 1 file.\n")
     assert done.complaint.startswith("state/ann_s2.json was left out: it is no JSON")
     again = cli("import", file, str(tree), "--user", "ann", "--json").json
     assert (again["states"], again["same"], again["skipped"][0][0]) == (0, 2, "state/ann_s2.json")
@@ -30,7 +33,11 @@ def test_there_and_back(cli: Cli, tmp_path: Path) -> None:
     assert kept.status == 2
     assert "work/ann_a.md" in kept.err
     assert "--replace" in kept.err
+    (tree / "memory" / "state" / "ann_s2.json").unlink()
     assert cli("import", file, str(tree), "--user", "ann", "--replace").status == 0
+    nobody = cli("import", file, str(tree), "--user", "an")
+    assert nobody.status == 1
+    assert "no files of user 'an'" in nobody.err
     written = cli("export", file, str(out), "--tree", "--user", "ann")
     assert written.status == 0
     assert written.out.startswith(f"Exported 1 state, 1 note to {out} in ")

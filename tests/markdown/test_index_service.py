@@ -81,7 +81,8 @@ async def test_a_file_that_moves_to_another_category(db, root):
 
 async def test_a_category_that_appears_later_and_goes_again(db, root):
     async with service(db, root) as running:
-        assert running.problems == {}
+        assert "no folder 'personal'" in running.problems["personal"]
+        assert "there are knowledge, work" in running.problems["personal"]
         (root / "personal").mkdir()
         (root / "personal" / "me.md").write_text("# Me\n")
 
@@ -118,7 +119,7 @@ async def test_a_root_that_is_away_costs_no_page(db, root, caplog):
         (root / "knowledge" / "b.md").write_text("# B\n")
         await running.synced()
         assert ("knowledge", "b.md") in await index(db)
-        assert running.problems == {}
+        assert running.problems.keys() <= {"personal"}  # whose folder may not be there yet
 
 
 async def test_one_category_that_fails_does_not_stop_the_others(db, root, caplog):
@@ -134,7 +135,7 @@ async def test_one_category_that_fails_does_not_stop_the_others(db, root, caplog
         (root / "personal").mkdir()
         (root / "personal" / "me.md").write_text("# Me\n")
         await running.synced()
-        assert running.problems == {}
+        assert running.problems.keys() <= {"personal"}  # whose folder may not be there yet
         assert ("personal", "me.md") in await index(db)
     assert caplog.text.count("'personal' is not in step") == 1
 
@@ -150,7 +151,7 @@ async def test_the_model_is_asked_when_the_index_is_made_and_not_again(db, root)
         assert (await index(db))["knowledge", "b.md"][1] == ["new"]
     async with service(db, root, poll=True, llm=ScriptedModel([])) as running:
         await running.synced()
-        assert running.problems == {}
+        assert running.problems.keys() <= {"personal"}  # whose folder may not be there yet
 
 
 async def test_stopping_does_not_wait_for_the_model_and_the_next_start_goes_on(db, root):
@@ -184,7 +185,7 @@ async def test_a_model_that_fails_leaves_an_index_by_rule(db, root, caplog):
     async with service(db, root, poll=True, llm=ScriptedModel([ConnectionError("refused")] * 2)) as running:
         await running.synced()
         assert (await index(db))["knowledge", "a.md"] == ("Rockets", ["rockets", "engines"])
-        assert running.problems == {}
+        assert running.problems.keys() <= {"personal"}  # whose folder may not be there yet
     assert "by rule" in caplog.text
 
 

@@ -29,10 +29,9 @@ TOOL_RESULT_SQL = (
     view(
         "v_tool_results",
         """
-        SELECT record.user_id, record.session_id, record.key AS id, record.title AS tool, record.summary, blob.size,
-               blob.lines, 1 AS format_version, record.created_at, record.updated_at AS saved_at, record.expires_at,
-               (SELECT CAST(data AS TEXT) FROM blob_chunk
-                 WHERE (blob_chunk.blob_id, blob_chunk.start) = (tool_result.blob_id, 0)) AS beginning,
+        SELECT record.user_id, record.session_id, record.key AS id, record.title AS tool,
+               replace(record.summary, char(10), ' ') AS summary, blob.size, blob.lines, 1 AS format_version,
+               record.created_at, record.updated_at AS saved_at, record.expires_at,
                coalesce(recall.recall_count, 0) AS recalls, record.id AS record_id
           FROM record JOIN tool_result ON tool_result.record_id = record.id
                  LEFT JOIN blob ON blob.id = tool_result.blob_id
