@@ -21,7 +21,8 @@ from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 from memdb.storage.vectors import Comparer
 
-RESTS = 10  # for how many times what it took to fail searches do without an embedder: each would wait for it again
+# An embedder that takes longer than this to fail is not asked for so many times what it took: each search would wait.
+SLOW_S, RESTS = 0.5, 10
 LOOK_S = 1.0  # how often a started service looks for what waits
 
 
@@ -162,7 +163,7 @@ class EmbeddingService:
         except (ModelError, StorageError) as error:
             if isinstance(error, ModelError):
                 now = time.monotonic()
-                self._resting_until = now + RESTS * (now - began)
+                self._resting_until = now + RESTS * (now - began) if now - began > SLOW_S else 0.0
             self._alone(str(error), passing=True)
             return None
         return Ready(embedder.model, embedder.dimensions, vector, kept)

@@ -185,9 +185,7 @@ class KnowledgeRetriever:
         try:
             answer = await ask(self._llm, selection.prompt)
         except ModelError as error:
-            _tell(
-                problems, f"files are loaded in the order of finding, because the model failed: {error}"
-            )
+            _tell(problems, f"files are loaded in the order of finding, because the model failed: {error}")
             return every, ""
         selected = selection.chosen(answer)
         if selected is None:
