@@ -26,7 +26,6 @@ from memdb.settings_sources import BETWEEN, PREFIX, check_environment, check_key
 from memdb.text.check import is_valid
 
 DATABASE_NAME = "memory.db"
-MAX_TOKENS = 100_000_000
 MAX_TOOL_RESULT = 256 * 1024 * 1024
 
 
@@ -50,7 +49,8 @@ def _folder(value: object) -> object:
 _TEXT = BeforeValidator(_from_text)
 Results = Annotated[int, whole_number("it", 1, MAX_LIMIT), _TEXT]
 Messages = Annotated[int, whole_number("it", 0, MAX_LIMIT), _TEXT]
-Tokens = Annotated[int, whole_number("it", 1, MAX_TOKENS), _TEXT]
+Summary = Annotated[int, whole_number("it", 0, 10_000), _TEXT]  # as ToolResultLayer.externalize
+Target = Annotated[int, whole_number("it", 64, 100_000), _TEXT]  # as WorkingMemoryCompressor
 Size = Annotated[int, whole_number("it", 0, MAX_TOOL_RESULT), _TEXT]
 Part = Annotated[Share, _TEXT]
 Seconds = Annotated[float, number("it", 86_400), _TEXT]
@@ -82,7 +82,7 @@ class MemorySettings(Model):
     retriever_top_n: Results = 5
     index_interval: Seconds = 3.0
     working_memory_enabled: bool = True
-    working_memory_target_tokens: Tokens = 768
+    working_memory_target_tokens: Target = 768
     working_memory_compact_keep_last: Messages = 6
 
 
@@ -101,7 +101,7 @@ class AppSettings(Model):
     runtime_data_dir: Annotated[Path, BeforeValidator(_folder)] = Path("~/.local-ai")
     history_limit: Messages = 50
     tool_result_inline_limit: Size = 6144
-    tool_result_summary_max_chars: Size = 1000
+    tool_result_summary_max_chars: Summary = 1000
 
 
 class _File(NamedTuple):

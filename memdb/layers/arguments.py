@@ -15,6 +15,14 @@ MAX_LIMIT = 10_000  # rows of one answer
 MAX_BULK = 100_000  # records of one call
 
 
+def shown(value: object) -> str:
+    """Return the beginning of a value as code, for a message; of an integer too long for Python to write, that."""
+    try:
+        return repr(value)[:40]
+    except ValueError:
+        return "an integer of thousands of digits"
+
+
 def check_limit(limit: object, name: str = "limit") -> int:
     """Return `limit` if it is a whole number from 0 to MAX_LIMIT.
 
@@ -31,7 +39,7 @@ def check_range(value: object, name: str, least: int, most: int) -> int:
         InvalidInput: it is not.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {repr(value)[:40]}")
+        raise InvalidInput(f"{name} must be a whole number from {least} to {most:,}, not {shown(value)}")
     return value
 
 
@@ -42,7 +50,7 @@ def check_whole(value: object, name: str) -> int:
         InvalidInput: it is not.
     """
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
-        raise InvalidInput(f"{name} must be a whole number, not {str(value)[:40]!r}")
+        raise InvalidInput(f"{name} must be a whole number, not {shown(value)}")
     return value
 
 
@@ -84,4 +92,4 @@ def check_score(score: object, name: str = "score") -> float:
     """
     if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= sys.float_info.max:
         return float(score)
-    raise InvalidInput(f"{name} must be a finite number, not {str(score)[:40]}")
+    raise InvalidInput(f"{name} must be a finite number, not {shown(score)}")

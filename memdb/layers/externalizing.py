@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from memdb.errors import InvalidInput, StorageError
 from memdb.layers import stored_results
-from memdb.layers.arguments import check_range
+from memdb.layers.arguments import check_range, shown
 from memdb.layers.layer import writes
 from memdb.layers.record import Place
 from memdb.layers.stored_results import MAX_RESULT_BYTES, SUMMARY_CHARS
@@ -73,7 +73,9 @@ class Output(NamedTuple):
         if ttl is not None and (
             isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL_SECONDS
         ):
-            raise InvalidInput(f"ttl must be a number of seconds above 0, at most {MAX_TTL_SECONDS:,}, not {ttl!r}")
+            raise InvalidInput(
+                f"ttl must be a number of seconds above 0, at most {MAX_TTL_SECONDS:,}, not {shown(ttl)}"
+            )
         return self
 
     @property

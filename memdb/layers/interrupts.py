@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -31,6 +32,7 @@ class Interrupts:
         self._runs: dict[AgentRun, asyncio.AbstractEventLoop] = {}
         self._before: dict[int, Handler] = {}
         self._marking: asyncio.Task[None] | None = None
+        self._heard = False  # a signal that waits for its loop, which a call that blocks may hold
 
     def add(self, run: AgentRun) -> None:
         """Let the signals reach a run where they can: in the main thread."""
@@ -50,6 +52,13 @@ class Interrupts:
             for number, before in self._before.items():
                 self._give_back(number, before)
             self._before.clear()
+            self._heard = False
+
+    def leave(self) -> None:
+        """Forget the runs of the process that this one was forked from: no loop here would ever mark them."""
+        for run in list(self._runs):
+            self.remove(run)
+        self._marking, self._heard = None, False
 
     def _give_back(self, number: int, before: Handler) -> None:
         if signal.getsignal(number) == self._hear:
@@ -58,9 +67,10 @@ class Interrupts:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         before = self._before.get(number)
         loop = next((loop for loop in self._runs.values() if loop.is_running()), None)
-        if loop is None or self._marking is not None:  # nobody could mark them, or it is said twice
+        if loop is None or self._heard:  # nobody could mark them, or it is said twice
             self._pass_on(number, before, frame)
         else:
+            self._heard = True
             loop.call_soon_threadsafe(self._start, loop, number, before)
 
     def _start(self, loop: asyncio.AbstractEventLoop, number: int, before: Handler) -> None:
@@ -76,7 +86,7 @@ class Interrupts:
         except TimeoutError:
             log.warning("not all runs could be marked as interrupted within %g seconds", MARKING_SECONDS)
         finally:
-            self._marking = None
+            self._marking, self._heard = None, False
             self._pass_on(number, before, None)
 
     def _pass_on(self, number: int, before: Handler, frame: FrameType | None) -> None:
@@ -89,3 +99,5 @@ class Interrupts:
 
 
 INTERRUPTS = Interrupts()
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=INTERRUPTS.leave)

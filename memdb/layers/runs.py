@@ -54,7 +54,7 @@ class AgentRun:
         self._resume = resume
         self._resumed: dict[str, Any] | None = None
         self._status: CheckpointStatus | None = None  # as it was saved last
-        self._entered = self._under_way = False
+        self._entered = self._under_way = self._told_to_stop = False
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -76,7 +76,11 @@ class AgentRun:
                 self._payload = self._resumed = last.payload
         INTERRUPTS.add(self)  # first: a signal between the save and this would leave it as it is
         try:
-            await self._save("in_progress")
+            await self._surely("in_progress")
+        except asyncio.CancelledError as error:
+            await self.interrupt(type(error).__name__)
+            INTERRUPTS.remove(self)
+            raise
         except BaseException:
             INTERRUPTS.remove(self)
             raise
@@ -98,7 +102,8 @@ class AgentRun:
         if not self._under_way:
             raise InvalidInput(f"the run {self.id!r} is not under way; use `async with manager.run(...) as run:`")
         kept = copy.deepcopy(AgentCheckpoint(id=self.id, payload=payload).payload)
-        seq = await self._save("in_progress", kept)
+        # Who was told to stop may be gone before the next save: this one must not say that it is under way.
+        seq = await self._save("interrupted" if self._told_to_stop else "in_progress", kept)
         self._payload = kept
         return seq
 
@@ -108,7 +113,7 @@ class AgentRun:
         self._under_way = False
         try:
             if kind is None:
-                await self._save("completed")
+                await self._surely("completed")
             elif not issubclass(kind, GeneratorExit):  # nobody runs the coroutine any more, so it cannot await
                 await self.interrupt(kind.__name__)
         finally:
@@ -120,14 +125,23 @@ class AgentRun:
         Args:
             reason: for the log.
         """
+        self._told_to_stop = True
         if self._status == "interrupted":  # by a signal, before the task was cancelled for it
             return
         log.warning("the run %r was interrupted (%s)", self.id, reason)
         try:
-            # Shielded: a task that is cancelled again must not leave the run as if it were under way.
-            await asyncio.shield(self._save("interrupted"))
+            await self._surely("interrupted")
         except StorageError as failure:
             log.warning("the run %r could not be marked as interrupted: %s", self.id, failure)
+
+    async def _surely(self, status: CheckpointStatus) -> None:
+        """Save a status also when the task is cancelled meanwhile: nobody else would."""
+        saving = asyncio.ensure_future(self._save(status))
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            await asyncio.wait([saving])
+            raise
 
     async def _save(self, status: CheckpointStatus, payload: dict[str, Any] | None = None) -> int:
         kept = self._payload if payload is None else payload

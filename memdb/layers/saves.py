@@ -115,9 +115,10 @@ def add(tx: Transaction, scope: Scope, id: str, status: str | None, payload: dic
 
 def _next_seq(tx: Transaction, scope: Scope, id: str) -> int:
     while (last := tx.one(_LAST, **_whose(scope, id=id))) is not None:
-        if _is_seq(last[2]):
+        if _is_seq(last[2]) and _is_seq(last[2] + 1):
             return int(last[2]) + 1
-        _intact(tx, scope, last)  # it is not, and goes to the quarantine: nothing could be counted on from it
+        # Nothing could be counted on from it.
+        _ROW.move(tx, "its seq is none, or the highest there is", user_id=scope.user_id, number=last[0])
     return 1
 
 

@@ -42,6 +42,7 @@ _COLUMNS = Columns(tool_result_table)
 _NEWEST = Statement(
     _COLUMNS.select(here(), alive()).order_by(record.c.created_at.desc(), record.c.id.desc()).limit(param("limit"))
 )
+_IDS = Statement(select(record.c.key).where(here(), alive()).order_by(record.c.created_at.desc(), record.c.id.desc()))
 _OWN = ("user_id", "form", "head", "blob_id")
 _ADD = Statement(
     insert(tool_result_table).from_select(
@@ -158,6 +159,11 @@ def read(
             "it was never stored there, was deleted, or has expired"
         )
     return value
+
+
+def ids(tx: Transaction, place: Place) -> list[str]:
+    """Return the ids of all tool results, newest first."""
+    return [id for (id,) in tx.all(_IDS, **place.values(now=tx.now)) if isinstance(id, str)]
 
 
 def listed(tx: Transaction, place: Place, limit: int, shape: Callable[[Transaction, Stored], T]) -> Iterator[T]:

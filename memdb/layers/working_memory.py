@@ -83,6 +83,7 @@ def put(tx: Transaction, scope: Scope, content: str, if_revision: int | None = N
 
 def _put(tx: Transaction, scope: Scope, content: str, revision: int) -> None:
     whose = {"user_id": scope.user_id, "session_id": scope.session_id}
+    revision = revision if revision < _MAX_REVISION else 1
     tx.run(_PUT, **whose, revision=revision, updated_at=tx.now, content=content)
 
 

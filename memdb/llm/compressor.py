@@ -179,7 +179,12 @@ class WorkingMemoryCompressor:
                 reason = str(refused)
                 break
             goal = goal_of(parse_sections(text))
-            if await self._store.store_summary(text, if_revision=revision, current_task=goal or None):
+            try:
+                written = await self._store.store_summary(text, if_revision=revision, current_task=goal or None)
+            except InvalidInput as error:  # a state that has no room for the task
+                reason = str(error)
+                break
+            if written:
                 return self._written(Compression(mode, before, self._count(text), True))
             merge = True
         else:

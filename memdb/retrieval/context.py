@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from memdb.errors import InvalidInput, MemdbError
-from memdb.layers.arguments import check_query, check_range
+from memdb.layers.arguments import check_bulk, check_query, check_range
 from memdb.layers.history import is_users
 from memdb.layers.message import Message
 from memdb.retrieval.context_filling import Filling
@@ -136,7 +136,7 @@ class ContextBuilder:
         self._counting = Counting(remembering.count, remembering.count_messages, kept)
         self._sections = _chosen(sections)
         self._retrieve = None if retriever is None else _asked(retriever)
-        self._categories = None if categories is None else list(categories)
+        self._categories = None if categories is None else check_bulk(categories, "categories")
         self._most_hits = check_range(most_hits, "most_hits", 1, MAX_HITS)
         self._retrieved_tokens = check_range(retrieved_tokens, "retrieved_tokens", 1, MAX_TOKENS)
 
@@ -240,7 +240,8 @@ class ContextBuilder:
         while True:
             filled = Filling(materials, limit, self._counting, trusting=trusting)
             messages = filled.messages
-            tokens = self._counting.messages(messages)
+            # No messages cost nothing, whatever a counter adds to a call: there is no less to try.
+            tokens = self._counting.messages(messages) if messages else 0
             if tokens <= max_tokens:
                 return Context(messages, filled.sections, tokens, filled.left_out), filled.used
             # A count that was wrong by much would take away far too much: so first all are counted anew.
@@ -254,7 +255,7 @@ def _turn_is_over(last: Message | None) -> bool:
 
 
 def _chosen(sections: Iterable[str]) -> frozenset[str]:
-    names = [sections] if isinstance(sections, str) else list(sections)
+    names = [sections] if isinstance(sections, str) else check_bulk(sections, "sections")
     for name in names:
         if name not in SECTIONS:
             raise InvalidInput(f"there is no section {str(name)[:40]!r}; there are {', '.join(SECTIONS)}")

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, select, update
 
 from memdb.errors import SerializationError
 from memdb.storage.schema import blob, blob_chunk
@@ -52,6 +52,11 @@ class Chunk(NamedTuple):
     data: bytes
 
 
+_MEND = Statement(
+    update(blob)
+    .where(blob.c.user_id == param("user_id"), blob.c.id == bindparam("number"))
+    .values(size=param("size"), lines=param("lines"))
+)
 _DROP_CHUNKS = Statement(delete(blob_chunk).where(blob_chunk.c.blob_id == param("blob_id")))
 _FIND = Statement(select(blob.c.id).where(blob.c.user_id == param("user_id"), blob.c.hash == param("hash")))
 _ADD = Statement(insert(blob).values({name: param(name) for name in ("user_id", "hash", "size", "lines")}))
@@ -87,6 +92,7 @@ def put(tx: Transaction, user_id: str, data: bytes) -> int:
         found = tx.value(_FIND, user_id=user_id, hash=digest)
     else:  # damaged since: what is stored now makes it whole again
         tx.run(_DROP_CHUNKS, blob_id=found)
+        tx.run(_MEND, user_id=user_id, number=found, size=len(data), lines=data.count(b"\n"))
     for chunk in cut(data):
         tx.run(_ADD_CHUNK, blob_id=found, **chunk._asdict())
     return int(found)
@@ -94,16 +100,16 @@ def put(tx: Transaction, user_id: str, data: bytes) -> int:
 
 def _holds(tx: Transaction, user_id: str, number: int, data: bytes) -> bool:
     """Return whether a payload is still what it was stored as; to look costs less than to store it again."""
-    end = 0
+    end = line = 0
     try:
         for chunk in chunks(tx, user_id, number):
-            if chunk.start != end or data[end : end + len(chunk.data)] != chunk.data:
+            if (chunk.start, chunk.line) != (end, line) or data[end : end + len(chunk.data)] != chunk.data:
                 return False
-            end += len(chunk.data)
+            end, line = end + len(chunk.data), line + chunk.data.count(b"\n")
     except SerializationError:
         return False
     known = about(tx, user_id, number)
-    return end == len(data) and known is not None and known.size == end
+    return end == len(data) and known is not None and (known.size, known.lines) == (end, line)
 
 
 def cut(data: bytes, before: int = 0, line: int = 0) -> Iterator[Chunk]:

@@ -105,6 +105,19 @@ class Transaction:
         finally:
             self.now = present
 
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Undo what the block wrote when it raises; what the unit wrote before it stays."""
+        self.rows("SAVEPOINT block")
+        try:
+            yield
+        except BaseException:
+            if self._connection is not None and self._connection.in_transaction:
+                self.rows("ROLLBACK TO block")
+                self.rows("RELEASE block")
+            raise
+        self.rows("RELEASE block")
+
     def end(self) -> None:
         """Take the connection away: what keeps this object beyond its unit must not reach a stranger's transaction."""
         self._connection = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.layers import note_names, reading, saves, stored_results
-from memdb.layers.envelope import FORMAT_VERSION, epoch
+from memdb.layers.envelope import FORMAT_VERSION, envelope, epoch
 from memdb.layers.knowledge import KnowledgeStore
 from memdb.layers.layer import Inside, Live
 from memdb.layers.page import LAYER as PAGES
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memdb.database import Database
 
 BATCH = 100  # notes in memory at once
-MOST_RESULTS = 10_000  # tool results of a session that are written
 
 
 async def export_tree(
@@ -104,6 +103,7 @@ class _Writer:
         self.report = TreeReport()
         self._db, self._root, self._manifest = db, root, manifest
         self._naming = FileNaming(manifest)
+        self._written: set[str] = set()
         self._like = None if db.path == ":memory:" else Path(db.path)
 
     async def session(self, scope: Scope) -> None:
@@ -126,13 +126,11 @@ class _Writer:
             await self._result(manager, id)
 
     async def _result(self, manager: MemoryManager[Live], id: str) -> None:
-        envelope = None
-        with suppress(NotFound):  # expired or deleted meanwhile
-            envelope = await manager.tool_result_envelope(id)
-        if envelope is None:
+        told = await self._db.read(_result_of, manager.scope, id)
+        if told is None:  # expired or deleted meanwhile
             return
         file = self._naming.of_result(manager.scope, id)
-        await self._write(f"{RUNTIME}/{TOOL_RESULTS}/{file}", _json(envelope))
+        await self._write(f"{RUNTIME}/{TOOL_RESULTS}/{file}", _json(told))
         self.report.tool_results += 1
 
     async def notes(self, user_id: str, notes: list[note_names.Note]) -> None:
@@ -156,7 +154,30 @@ class _Writer:
         index = await self._db.memory(user_id).notes.read_index()
         if index.get("files"):
             await self._write(f"{DATA}/{INDEX}", _json(self._renamed(user_id, index)))
+        old = await asyncio.to_thread(self._leftovers, user_id)
         await self._write(f"{RUNTIME}/{MANIFEST}", self._manifest.text().encode())
+        for path in old:
+            await asyncio.to_thread((self._root / path).unlink, missing_ok=True)
+
+    def _leftovers(self, user_id: str) -> list[str]:
+        """Return the files of an earlier export that hold what is gone since; the manifest forgets them."""
+        results, notes = self._manifest.results, self._manifest.notes
+        found = [f"{RUNTIME}/{TOOL_RESULTS}/{name}" for name, whose in results.items() if whose[0] == user_id]
+        found += [f"{DATA}/{path}" for path, whose in notes.items() if whose[0] == user_id]
+        for name in [name for name, whose in self._manifest.scopes.items() if whose[0] == user_id]:
+            found += [f"{RUNTIME}/{STATE}/{name}.json", f"{RUNTIME}/{WORKING}/{name}.md"]
+            plans = self._root / RUNTIME / PLANS
+            found += [
+                f"{RUNTIME}/{PLANS}/{path.name}"
+                for path in (*plans.glob(f"{name}.json"), *plans.glob(f"{name}.*.json"))
+            ]
+        if all(whose[0] == user_id for whose in notes.values()):
+            found.append(f"{DATA}/{INDEX}")
+        old = [path for path in found if path not in self._written]
+        for path in old:
+            results.pop(path.removeprefix(f"{RUNTIME}/{TOOL_RESULTS}/"), None)
+            notes.pop(path.removeprefix(f"{DATA}/"), None)
+        return old
 
     def _renamed(self, user_id: str, index: dict[str, Any]) -> dict[str, Any]:
         """Return an index with the names that the files have in the tree."""
@@ -171,6 +192,7 @@ class _Writer:
         return {**index, "files": files}
 
     async def _write(self, path: str, data: bytes, *, modified: float | None = None) -> None:
+        self._written.add(path)
         await asyncio.to_thread(_write, self._root / path, data, self._like, modified)
 
 
@@ -198,9 +220,23 @@ def _saves(tx: Transaction, scope: Scope) -> list[dict[str, Any]]:
     ]
 
 
+def _result_of(tx: Transaction, scope: Scope, id: str) -> dict[str, Any] | None:
+    """Return a tool result as its file; `expires_at` stands beside what the document has there."""
+    place = Place.of(stored_results.LAYER, scope, by_session=True)
+    with suppress(NotFound):
+        return stored_results.read(tx, place, id, lambda at, stored: _told(at, place, stored))
+    return None
+
+
+def _told(tx: Transaction, place: Place, stored: stored_results.Stored) -> dict[str, Any]:
+    found = stored.record
+    told = envelope(found.key, found.updated_at, stored_results.payload_of(tx, place, stored))
+    return told if found.expires is None else {**told, "expires_at": found.expires.isoformat()}
+
+
 def _result_ids(tx: Transaction, scope: Scope) -> list[str]:
     place = Place.of(stored_results.LAYER, scope, by_session=True)
-    return [*stored_results.listed(tx, place, MOST_RESULTS, lambda at, stored: stored.record.key)]
+    return stored_results.ids(tx, place)
 
 
 def _pages(
@@ -222,7 +258,7 @@ def _updated(found: Record) -> float:
 
 def _cased(id: str) -> str:
     """Return an id as a file's name that differs from all others by more than letter case."""
-    return id if id == id.lower() else stem(f"{id}.")
+    return stem(id if id == id.lower() else f"{id}.")
 
 
 def _json(value: dict[str, Any]) -> bytes:

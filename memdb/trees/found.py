@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memdb.errors import InvalidInput, MemdbError
+from memdb.errors import InvalidInput, MemdbError, StorageError
 from memdb.layers.envelope import check_file_id
 from memdb.retrieval.index_form import FileEntry
 from memdb.scope import Scope
+from memdb.storage.whole_file import told_of
 from memdb.trees.layout import (
     GLOBAL_STATE,
     GLOBAL_WORKING,
@@ -26,6 +27,7 @@ from memdb.trees.layout import (
 )
 
 MAX_FILE_BYTES = 300 * 1024 * 1024
+MAX_JSON_BYTES = 32 * 1024 * 1024  # of what is no tool result: parsed, it takes twenty times as much
 NOTE_ENDINGS = (".md", ".markdown")
 
 
@@ -68,10 +70,10 @@ def found_in(roots: Roots, owners: Owners) -> Iterator[Found | None]:
 
 def _runtime(root: Path, owners: Owners) -> Iterator[Found | None]:
     for name in GLOBAL_STATE:
-        if (root / name).is_file():
+        if _is_plain(root / name):
             yield _json(root, name, "state", owners.unscoped)
     for name in GLOBAL_WORKING:
-        if (root / name).is_file():
+        if _is_plain(root / name):
             yield _text(root, name, "working", owners.unscoped)
     for folder, kind in ((STATE, "state"), (WORKING, "working")):
         ending = ".md" if kind == "working" else ".json"
@@ -104,9 +106,11 @@ def _plan(root: Path, path: str, stem: str, owners: Owners) -> Found | None:
 
 
 def _data(root: Path, owners: Owners) -> Iterator[Found | None]:
-    if (root / INDEX).is_file():
+    if _is_plain(root / INDEX):
         yield _json(root, INDEX, "index", owners.unscoped)
-    for category in sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and entry.name[:1] != "."):
+    with told_of(root, "read"):
+        folders = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and entry.name[:1] != ".")
+    for category in folders:
         for path, _ in _files(root, category, *NOTE_ENDINGS):
             owner = owners.of_note(path, path.rpartition("/")[2])
             if owner is None or isinstance(owner, str):
@@ -114,43 +118,54 @@ def _data(root: Path, owners: Owners) -> Iterator[Found | None]:
                 continue
             user_id, page_id = owner
             scope = Scope(user_id, owners.unscoped.session_id)
-            raw, reason = _bytes(root / path)
-            modified = 0.0 if reason else (root / path).stat().st_mtime
+            raw, reason, modified = _bytes(root / path)
             yield Found(path, "note", len(raw), scope, page_id or "", raw, reason, modified=modified)
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _files(root: Path, folder: str, *endings: str) -> Iterator[tuple[str, str]]:
     """Yield the path and stem of each file of a folder and the folders in it, but for hidden ones and leftovers."""
     top = root / folder
-    for place, folders, names in os.walk(top):
+    if top.is_symlink():
+        return
+    for place, folders, names in os.walk(top, onerror=_raised):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(place, name)
             ending = path.suffix.lower()
-            if ending in endings and not name.startswith(".") and path.is_file() and not path.is_symlink():
+            if ending in endings and not name.startswith(".") and _is_plain(path):
                 yield path.relative_to(root).as_posix(), name[: -len(ending)]
 
 
-def _bytes(path: Path) -> tuple[bytes, str]:
+def _raised(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # a folder that cannot be listed is no empty one
+        raise StorageError(f"cannot read {error.filename}: {error.strerror or error}") from error
+
+
+def _bytes(path: Path, most: int = MAX_FILE_BYTES) -> tuple[bytes, str, float]:
+    """Return a file's bytes, why it cannot be taken, and when it was last changed."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return b"", f"it is larger than {MAX_FILE_BYTES:,} bytes"
-        return path.read_bytes(), ""
+        stat = path.stat()
+        if stat.st_size > most:
+            return b"", f"it is larger than {most:,} bytes", 0.0
+        return path.read_bytes(), "", stat.st_mtime
     except OSError as error:
-        return b"", f"it cannot be read ({error.strerror or error})"
+        return b"", f"it cannot be read ({error.strerror or error})", 0.0
 
 
 def _text(root: Path, path: str, kind: str, scope: Scope) -> Found:
-    raw, reason = _bytes(root / path)
+    raw, reason, modified = _bytes(root / path)
     try:
-        modified = 0.0 if reason else (root / path).stat().st_mtime
         return Found(path, kind, len(raw), scope, value=raw.decode("utf-8-sig"), reason=reason, modified=modified)
     except UnicodeDecodeError as error:
         return Found(path, kind, len(raw), scope, reason=f"it is not UTF-8 (byte {error.start + 1})", raw=raw)
 
 
 def _json(root: Path, path: str, kind: str, scope: Scope) -> Found:
-    raw, reason = _bytes(root / path)
+    raw, reason, _ = _bytes(root / path, MAX_FILE_BYTES if kind == "tool_result" else MAX_JSON_BYTES)
     if reason:
         return Found(path, kind, scope=scope, reason=reason)
     try:

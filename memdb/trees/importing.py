@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from memdb.errors import InvalidInput, MemdbError
+from memdb.errors import MemdbError, StorageError
 from memdb.markdown.report import Skipped
 from memdb.scope import DEFAULT_SESSION, DEFAULT_USER, Scope
 from memdb.storage.clock import to_text
@@ -118,13 +118,15 @@ def _store(tx: Transaction, batch: list[Found], replace: bool) -> list[str]:
             continue
         assert found.scope is not None
         try:
-            with tx.dated(_moment(found) or tx.now):
+            with tx.undone_on_error(), tx.dated(_moment(found) or tx.now):
                 outcomes.append("replaced" if store(tx, found.scope, found, replace=replace) else "new")
         except Same:
             outcomes.append("same")
         except Conflict:
             outcomes.append("conflict")
-        except InvalidInput as error:  # checked before anything of it is written
+        except StorageError:  # of the file, not of what is stored
+            raise
+        except MemdbError as error:
             _set_aside(tx, found, str(error))
             outcomes.append(str(error))
     return outcomes

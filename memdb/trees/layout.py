@@ -12,6 +12,7 @@ from typing import Any
 from memdb.errors import InvalidInput, MissingFile
 from memdb.scope import Scope
 from memdb.storage.whole_file import file_path, told_of
+from memdb.text.check import check_id, is_valid
 
 RUNTIME, DATA = "memory", "memory_data"
 STATE, WORKING, PLANS, TOOL_RESULTS = "state", "working", "plans", "tool_results"
@@ -89,7 +90,7 @@ class Manifest:
             if value["memdb"] != "tree" or not isinstance(version, int):
                 raise ValueError("it is none of memdb's")
             manifest = cls(*(_pairs(value[name]) for name in ("scopes", "results", "notes")))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{path} cannot be read ({error}): mend it or move it away") from None
         if version > VERSION:
             raise InvalidInput(f"{path} was written by a newer memdb: install that one to import the tree")
@@ -141,7 +142,7 @@ class FileNaming:
         """Return the name of a tool result's file: its id, unless that is taken."""
         whose = (scope.user_id, scope.session_id)
         name = self.of_scope(scope)
-        for file in (f"{id}.json", f"{name}.{id}.json", f"{name}.{stem(id + '.')}.json"):
+        for file in (f"{id}.json", f"{name}.{stem(id)}.json", f"{name}.{stem(id + '.')}.json"):
             if self._results.setdefault(file.casefold(), (file, whose)) == (file, whose):
                 break
         self._manifest.results[file] = whose
@@ -150,8 +151,9 @@ class FileNaming:
 
 def _pairs(value: Any) -> dict[str, tuple[str, str]]:
     pairs = {name: (first, second) for name, (first, second) in value.items()}
-    if not all(isinstance(part, str) and part for pair in pairs.values() for part in pair):
-        raise ValueError("it names no texts")
+    for pair in pairs.values():
+        for part in pair:
+            check_id(part, "an id in it")
     return pairs
 
 
@@ -171,6 +173,8 @@ class Owners:
 
     def of_stem(self, name: str) -> Scope | str | None:
         """Return the scope that a name stands for; why it is not known; None when it is another user's."""
+        if not is_valid(name):
+            return "its name is not UTF-8: give it another"
         if name in self._manifest.scopes:
             user_id, session_id = self._manifest.scopes[name]
             return Scope(user_id, session_id) if self._user_id in (None, user_id) else None
@@ -184,6 +188,8 @@ class Owners:
 
     def of_result(self, file: str, name: str) -> Scope | str | None:
         """Return the scope of a tool result; `name` is what stands before its id, "" where nothing does."""
+        if not is_valid(file):
+            return "its name is not UTF-8: give it another"
         if file in self._manifest.results:
             user_id, session_id = self._manifest.results[file]
             return Scope(user_id, session_id) if self._user_id in (None, user_id) else None
@@ -191,6 +197,8 @@ class Owners:
 
     def of_note(self, path: str, filename: str) -> tuple[str, str | None] | str | None:
         """Return the user of a note, and the page's id where the tree says it; or as of_stem does."""
+        if not is_valid(path):
+            return "its name is not UTF-8: give it another"
         if path in self._manifest.notes:
             user_id, page_id = self._manifest.notes[path]
             return (user_id, page_id) if self._user_id in (None, user_id) else None

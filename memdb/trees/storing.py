@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from memdb.errors import InvalidInput, MissingFile
@@ -87,8 +88,17 @@ def _tool_result(tx: Transaction, scope: Scope, found: Found, replace: bool) -> 
     with suppress(MissingFile):
         old = manager.load_tool_result(found.id)
     replaced = _meet(old, payload, replace)
-    stored_results.put(tx, place, found.id, payload)
+    stored_results.put(tx, place, found.id, payload, expires_at=_expiry(found.value.get("expires_at")))
     return replaced
+
+
+def _expiry(value: object) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        raise InvalidInput(f"its expires_at {str(value)[:40]!r} is no time") from None
 
 
 def _note(tx: Transaction, scope: Scope, found: Found, replace: bool) -> bool:

@@ -375,7 +375,11 @@ END
     """
 CREATE TRIGGER checkpoint_ai AFTER INSERT ON checkpoint BEGIN
 UPDATE checkpoint SET superseded = 1
- WHERE (user_id, session_id, id) = (new.user_id, new.session_id, new.id) AND seq < new.seq AND superseded = 0;
+ WHERE (user_id, session_id, id) = (new.user_id, new.session_id, new.id) AND superseded = 0
+   AND seq = (SELECT max(seq) FROM checkpoint WHERE (user_id, session_id, id) = (new.user_id, new.session_id, new.id) AND seq < new.seq);
+UPDATE checkpoint SET superseded = 1
+ WHERE number = new.number
+   AND EXISTS (SELECT 1 FROM checkpoint WHERE (user_id, session_id, id) = (new.user_id, new.session_id, new.id) AND seq > new.seq);
 END
 """,
     """

@@ -56,6 +56,11 @@ def _begun(program: str, *args: str) -> subprocess.Popen[str]:
     return child
 
 
+def _wait(begun: Any) -> None:
+    begun.set()
+    time.sleep(30)
+
+
 def test_a_second_signal_ends_a_process_whose_loop_is_blocked() -> None:
     with _begun(BLOCKED) as child:
         for _ in range(2):
@@ -71,12 +76,13 @@ async def test_a_fork_inside_a_run_can_be_terminated(memory: Memory[Live]) -> No
     async with memory.manager.run("r"):
         context = multiprocessing.get_context("fork")
         begun = context.Event()
-        child = context.Process(target=lambda: (begun.set(), time.sleep(30)))
+        child = context.Process(target=_wait, args=(begun,))
         child.start()
         await asyncio.to_thread(begun.wait, 5)
         child.terminate()
         await asyncio.to_thread(child.join, 5)
-        ended, _ = child.exitcode, child.kill()
+        ended = child.exitcode
+        child.kill()
     assert ended == -signal.SIGTERM
 
 
@@ -170,10 +176,14 @@ async def test_saves_after_the_highest_number_are_read_again(path: Path) -> None
 class _Priming:
     """Counts as the guides to chat APIs do: a few tokens for the call itself."""
 
+    calls = 0
+
     def count(self, text: str) -> int:
         return len(text) // 4 + 1
 
     def count_messages(self, messages: Any) -> int:
+        self.calls += 1
+        assert self.calls < 1_000, "it would go on for ever"
         return 3 + sum(
             4 + self.count(str(one["content"] if isinstance(one, dict) else one.content)) for one in messages
         )
@@ -197,7 +207,7 @@ HUGE = 10**5_000
         lambda memory: memory.manager.externalize("t", "x" * 9_999, ttl=HUGE),
         lambda memory: memory.manager.update_working_memory("x", if_revision=HUGE),
         lambda memory: ContextBuilder(memory, memdb.TokenCounter()).build(max_tokens=HUGE),
-        lambda memory: ContextBuilder(memory, memdb.TokenCounter(), sections=5).build(),
+        lambda memory: ContextBuilder(memory, memdb.TokenCounter(), sections=5).build(),  # type: ignore[arg-type]
     ],
     ids=["start", "limit", "ttl", "if_revision", "max_tokens", "sections"],
 )

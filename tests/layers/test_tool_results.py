@@ -259,6 +259,6 @@ async def test_many_at_once(memory):
 
 async def test_the_view_shows_them(memory, db):
     await memory.manager.save_tool_result("a", {"tool": "t", "content": "one\ntwo\n"})
-    columns = "user_id, session_id, id, tool, summary, size, lines, beginning"
+    columns = "user_id, session_id, id, tool, summary, size, lines"
     rows = await db.read(lambda tx: tx.execute(f"SELECT {columns} FROM v_tool_results"))
-    assert rows == [("alice", "default", "a", "t", "one\ntwo\n", 8, 2, "one\ntwo\n")]
+    assert rows == [("alice", "default", "a", "t", "one two ", 8, 2)]

@@ -28,7 +28,7 @@ def rankings(draw: st.DrawFn, most: float) -> Ranking:
 
 
 lexical_rankings, semantic_rankings = rankings(50.0), rankings(1.0)
-weights = st.floats(0, 1, allow_nan=False)
+weights = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 
 
 def test_what_both_lists_hold_comes_before_what_one_of_them_holds_as_far_down() -> None:

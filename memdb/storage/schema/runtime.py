@@ -87,7 +87,11 @@ RUNTIME_SQL = (
         "AFTER INSERT ON checkpoint",
         f"""
   UPDATE checkpoint SET superseded = 1
-   WHERE {_OF_ID.format(row="new")} AND seq < new.seq AND superseded = 0;
+   WHERE {_OF_ID.format(row="new")} AND superseded = 0
+     AND seq = (SELECT max(seq) FROM checkpoint WHERE {_OF_ID.format(row="new")} AND seq < new.seq);
+  UPDATE checkpoint SET superseded = 1
+   WHERE number = new.number
+     AND EXISTS (SELECT 1 FROM checkpoint WHERE {_OF_ID.format(row="new")} AND seq > new.seq);
 """,
     ),
     trigger(

@@ -27,6 +27,8 @@ _CHUNKS = "SELECT start, CAST(data AS BLOB) FROM blob_chunk WHERE blob_id = ? OR
 _FIND = "SELECT id FROM blob WHERE (user_id, hash) = (?, ?)"
 _ADD = "INSERT INTO blob (user_id, hash, size, lines) VALUES (?, ?, ?, 0)"
 _ADD_CHUNK = "INSERT INTO blob_chunk (blob_id, start, line, data) VALUES (?, ?, ?, ?)"
+_EMPTY = "DELETE FROM blob_chunk WHERE blob_id = ?"
+_RESIZE = "UPDATE blob SET size = ? WHERE id = ?"
 _WHOLE = "UPDATE blob SET lines = ? WHERE id = ?"
 _DROP = """
 DELETE FROM blob
@@ -94,13 +96,19 @@ class Payloads:
         data = text.encode("utf-8", "surrogatepass")
         if start == 0:
             self.finish()
-            if self._connection.execute(_FIND, (self._user_id, digest)).fetchone() is not None:
+            found = self._connection.execute(_FIND, (self._user_id, digest)).fetchone()
+            if found is not None and (found[0] in self._made or _is_whole(self._connection, found[0], digest, size)):
                 self._passed = digest
                 return
             self._passed = None
-            number = self._connection.execute(_ADD, (self._user_id, digest, size)).lastrowid
-            assert number is not None
-            self._made[number] = False
+            if found is None:
+                number = self._connection.execute(_ADD, (self._user_id, digest, size)).lastrowid
+                assert number is not None
+                self._made[number] = False
+            else:  # damaged since: what the export holds makes it whole again
+                number = int(found[0])
+                self._connection.execute(_EMPTY, (number,))
+                self._connection.execute(_RESIZE, (size, number))
             self._open = _Open(number, digest, size)
         elif digest == self._passed:
             return
@@ -124,7 +132,8 @@ class Payloads:
         if open_.held != open_.size or open_.check.hexdigest() != open_.hash:
             raise InvalidInput(f"the payload {open_.hash[:12]!r} is not whole or not what its hash says")
         self._connection.execute(_WHOLE, (open_.lines, open_.number))
-        self._made[open_.number] = True
+        if open_.number in self._made:
+            self._made[open_.number] = True
 
     def check(self, entry: Entry) -> None:
         """Refuse a line that refers to a payload that is not there.

@@ -28,7 +28,8 @@ SELECT record.id FROM json_each(?) AS given CROSS JOIN record
     ON (record.user_id, record.layer, record.session_id, record.key)
      = (?, json_extract(given.value, '$[0]'), json_extract(given.value, '$[1]'), json_extract(given.value, '$[2]'))
 """
-_CHILDREN = ("recall", *OWN_FIELDS)
+# Not a row that names a payload: a trigger would delete that with it, and the new row may name the same.
+_EMPTIED = ("recall", *(name for name, fields in OWN_FIELDS.items() if not any(field.payload for field in fields)))
 
 
 def insert_into(table: str, names: Iterable[str], *, or_replace: bool = False) -> str:
@@ -110,7 +111,7 @@ class Records:
         # One statement: FTS5 flushes its buffer at each (20 us a row, row by row 66; through json_each 31).
         execute(f"{_PUT}{', '.join([_PUT_ROW] * len(entries))}{_PUT_OVER if replaced else ''}", values)
         for record_id in replaced:
-            for child in _CHILDREN:
+            for child in _EMPTIED:
                 execute(f"DELETE FROM {child} WHERE record_id = ?", (record_id,))
             execute("DELETE FROM record_reference WHERE source_id = ?", (record_id,))
         self._put_children([entry for entry in entries if entry.references or entry.recall or entry.own])

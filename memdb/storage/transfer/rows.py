@@ -65,6 +65,9 @@ SELECT record.id, {_names(RECORD, "record")},
   FROM json_each(?) AS chosen CROSS JOIN record ON record.id = chosen.value
        {" ".join(f"LEFT JOIN {name} ON {name}.record_id = record.id" for name, _ in _BESIDE)}
 """  # in the order of the ids; nothing is sorted, so no more than a row is held
+_CHUNKS = """
+SELECT hex(data) FROM blob_chunk WHERE blob_id = (SELECT blob_id FROM tool_result WHERE record_id = ?) ORDER BY start
+"""
 _REFERENCES = """
 SELECT source_id, target_layer, target_key FROM record_reference
  WHERE source_id IN (SELECT value FROM json_each(?)) AND +user_id = ? ORDER BY source_id, position
@@ -214,6 +217,8 @@ def raw_record(connection: sqlite3.Connection, found: Stored) -> str:
     for table in (recall, *(own.table for own in OWN)):
         if columns := raw_row(connection, table, "record_id", found.id):
             raw[table.name] = columns
+            if "blob_id" in columns:
+                raw["payload"] = [text for (text,) in connection.execute(_CHUNKS, (found.id,))]
     if found.references:
         raw["references"] = [[_hex(layer), _hex(key)] for layer, key in found.references]
     return json.dumps(raw)

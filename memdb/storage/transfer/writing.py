@@ -196,6 +196,9 @@ class _Export:
                 self._report.sessions += 1
                 yield line
         for line in self._aside():
+            if (size := len(as_line(line))) > MAX_LINE_BYTES:  # one damaged row must not keep back all the others
+                self._damage(f"the quarantine {line['key']!r} of layer {line['layer']!r} was left out: {size:,} bytes")
+                continue
             self._report.quarantine += 1
             yield line
 
@@ -274,12 +277,15 @@ class _Export:
             except SerializationError as error:
                 yield self._unreadable(("session", columns[0], ""), rows.raw_columns(SESSION, columns), error)
 
+    def _damage(self, problem: str) -> None:
+        self._report.damaged += 1
+        if len(self._report.problems) < PROBLEMS_KEPT:
+            self._report.problems.append(problem)
+
     def _unreadable(self, identity: Row, raw: str, error: SerializationError) -> Line:
         """Return what cannot be read as a line of the quarantine; `identity` is its layer, session and key."""
         layer, session_id, key = map(_plain, identity)
-        self._report.damaged += 1
-        if len(self._report.problems) < PROBLEMS_KEPT:
-            self._report.problems.append(f"{layer} {key!r} cannot be read and was exported as its bytes: {error}")
+        self._damage(f"{layer} {key!r} cannot be read and was exported as its bytes: {error}")
         values = (layer, session_id, key, f"found by an export: {error}", raw, self._now)
         return {"kind": "quarantine", **say(QUARANTINE, values)}
 
