@@ -20,10 +20,11 @@ RESULTS = Path(__file__).parent / "results"
 def save(folder: Path, part: str, settings: Settings, figures: dict[str, Any]) -> Path:
     """Write a run's figures as <part>-<date>.json and <part>-latest.json and return the first.
 
-    A partial run (quick, only) is written under a name of its own, so that `latest` stays the last whole run.
+    A run of other embedders or a partial one (quick, only) is written under a name of its own, so that `latest` stays
+    the last whole run.
     """
     now = datetime.now(UTC)
-    stem = "-".join(filter(None, (part, settings.only, "quick" if settings.quick else None)))
+    stem = "-".join(filter(None, (part, *settings.embedders, settings.only, "quick" if settings.quick else None)))
     content = json.dumps(
         {"part": part, "at": now.isoformat(timespec="seconds"), "quick": settings.quick, **figures},
         indent=2, ensure_ascii=False,
