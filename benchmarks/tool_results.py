@@ -125,7 +125,7 @@ async def _searches(settings: Settings, manager: Manager, name: str) -> list[Com
         ("the first 20 of many", "the", {}),
     ):
         result = Comparison(
-            f"search {name} for {what}",
+            f"tool results, search {name} for {what}",
             f"search_tool_result in {name}, a few chunks in memory at a time",
             "load_tool_result, then str.splitlines and `in`",
         )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, delete, exists, func, literal_column, select, text, update
 
+from memdb.errors import SerializationError
 from memdb.layers import reading
 from memdb.layers.note_names import Note
 from memdb.layers.page import DEFAULT_CATEGORY
@@ -157,8 +158,7 @@ def there_is(tx: Transaction, place: Place) -> bool:
 
 def last_updated(tx: Transaction, place: Place) -> datetime | None:
     """Return when a note was last indexed, if ever."""
-    at = tx.value(_LAST, user_id=place.user_id)
-    return from_text(at) if isinstance(at, str) else None
+    return _time(tx.value(_LAST, user_id=place.user_id))
 
 
 def entries(tx: Transaction, place: Place) -> list[IndexEntry]:
@@ -257,7 +257,15 @@ def _rows(
 def _state(row: Row) -> State:
     number, hash, by_model, revision, at = row
     known = hash if isinstance(hash, str) else None  # a hand may have left bytes
-    return State(number, known, by_model == 1, revision == 0, at if isinstance(at, str) else None)
+    return State(number, known, by_model == 1, revision == 0, at if _time(at) is not None else None)
+
+
+def _time(at: object) -> datetime | None:
+    """Return a stored time; None where there is none, or a hand has written something else."""
+    try:
+        return from_text(at) if isinstance(at, str) else None
+    except SerializationError:
+        return None
 
 
 def _entry(found: Record) -> IndexEntry:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
 from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
@@ -19,6 +21,7 @@ from memdb.text.check import check_id, check_text
 TIMEOUT_S = 300.0  # a summary of 2,000 tokens takes a model on a plain processor four minutes
 RETRIES = 2
 LONGEST_WAIT_S = 120.0  # that a server may ask for between two attempts and is still waited for
+MOST_BYTES = 256 * 1024 * 1024  # of an answer, unpacked: 2,048 vectors of 4,096 numbers take 180 MB
 MAX_SAID_CHARS = 300  # of what a server says of an error
 
 # What to do, by the status of an answer.
@@ -72,8 +75,8 @@ class ModelClient:
             raise InvalidInput("base_url must begin with http:// or https:// and name a host: correct it")
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
             raise InvalidInput(f"timeout must be above 0 and at most 86,400 seconds, not {timeout!r}")
-        if api_key is not None and (not isinstance(api_key, str) or not api_key.isascii() or not api_key.isprintable()):
-            raise InvalidInput("api_key must be printable ASCII text")
+        if not _can_be_sent(api_key):
+            raise InvalidInput("api_key must be printable ASCII text without blanks around it")
         self._base_url = base_url
         self._api_key = api_key
         self._timeout = float(timeout)
@@ -144,11 +147,11 @@ class ModelClient:
     def _opened(self, package: Any) -> Any:
         # The default transport of the official clients closes itself in whatever loop happens to run when it is
         # collected; one that is given does not.
-        transport = package.DefaultAsyncHttpxClient(timeout=self._timeout)
+        transport = package.DefaultAsyncHttpxClient(timeout=self._timeout, event_hooks={"response": [_received]})
         # A key in the environment is meant for the official server: another one is not told it.
         key = self._api_key or (None if self._base_url is None else "none")
         try:
-            return getattr(package, self._class)(
+            client = getattr(package, self._class)(
                 api_key=key,
                 base_url=self._base_url,
                 timeout=self._timeout,
@@ -157,6 +160,10 @@ class ModelClient:
             )
         except Exception as error:
             raise self._keyless(error) from None
+        # One with a line's end, as a file of secrets gives it, would be shown by the error about a header it cannot be.
+        if not _can_be_sent(client.api_key):
+            raise InvalidInput(f"{self._key_name} must be printable ASCII text without blanks around it: correct it")
+        return client
 
     def _keyless(self, error: Exception) -> InvalidInput:
         return InvalidInput(
@@ -188,6 +195,43 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # brackets that do not close, a port that is no number
         return False
+
+
+def _can_be_sent(api_key: object) -> bool:
+    """Return whether a key can stand in a header; where there is none, none is sent."""
+    if not isinstance(api_key, str):
+        return api_key is None
+    return api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key
+
+
+async def _received(response: Any) -> None:
+    """Read an answer as far as it may go, and have no attempt follow that the server wants much later.
+
+    Raises:
+        Malformed: it is larger than any answer; the official clients would take a gigabyte, or what unpacks to one.
+    """
+    if _wait_asked_for(response.headers) > LONGEST_WAIT_S:
+        response.headers["x-should-retry"] = "false"
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise Malformed(f"has more than {MOST_BYTES:,} bytes")
+    response._content = b"".join(parts)  # where the client itself keeps what it has read
+
+
+def _wait_asked_for(headers: Any) -> float:
+    """Return for how many seconds a server asks to be left alone; 0 where it does not."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+    try:
+        return parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
+    except (KeyError, ValueError, OverflowError):
+        return 0.0
 
 
 def _object_in(content: bytes) -> dict[str, Any]:

@@ -75,10 +75,13 @@ class MemoryIndexService:
         self.problems: dict[str, str] = {}
         self._db, self._root, self._user_id, self._llm = db, Path(folder), user_id, llm
         self._categories = [_folder_name(name) for name in checked_categories(categories) or ()]
+        if not self._categories:
+            raise InvalidInput("categories must name at least one folder to keep in step")
         self._watch = partial(watch_folder, db, user_id=user_id, interval=interval, poll=poll)
         self._watch(self._root)  # says what is wrong with interval or poll
         self._notes, self._interval = db.memory(user_id).notes, interval
         self._watches: dict[str, FolderWatch] = {}
+        self._identity: tuple[int, int] | None = None  # of the folder when the service was started
         self._tasks: list[asyncio.Task[None]] = []
         self._stop, self._changed = asyncio.Event(), asyncio.Event()
         self._indexing = asyncio.Lock()
@@ -92,7 +95,7 @@ class MemoryIndexService:
         """
         if self._tasks:
             raise InvalidInput("this service runs already; stop() it first")
-        await asyncio.to_thread(real_folder, self._root)
+        self._identity = await asyncio.to_thread(_identity, self._root)
         self._stop.clear()
         for category in self._categories:
             await self._tried(category, self._look(category))
@@ -138,7 +141,7 @@ class MemoryIndexService:
     async def _watched(self, category: str) -> None:
         """Watch a category as long as its folder is there."""
         folder = self._root / category
-        if not await asyncio.to_thread(folder.is_dir):
+        if not await asyncio.to_thread(folder.is_dir) or await asyncio.to_thread(_leads_out, folder):
             await self._look(category)
             return
         report = partial(self._report, category)
@@ -156,6 +159,8 @@ class MemoryIndexService:
         folder = self._root / category
         if not await asyncio.to_thread(os.path.lexists, folder):
             await self._remove(category)
+        elif await asyncio.to_thread(_leads_out, folder):
+            raise InvalidInput(f"{folder} is a link that leads out of {self._root}; nothing was read")
         elif category in self._watches:
             self._report(category, await self._watches[category].synced())
         else:
@@ -177,6 +182,8 @@ class MemoryIndexService:
             if category in await asyncio.to_thread(os.listdir, root):
                 return
             await asyncio.sleep(min(self._interval, LOOK_MS / 1000))
+        if await asyncio.to_thread(_identity, self._root) != self._identity is not None:
+            raise MissingFile(f"{root} is another folder than at the start, without {category!r}; its pages stay")
         report = await self._db.write(apply, self._user_id, folder, Seen(known, category))
         if report is not None:
             self._report(category, report)
@@ -224,6 +231,17 @@ class MemoryIndexService:
     async def _pause(self) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), self._interval)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    """Return what tells a folder from another one in its place, such as an empty one where a disk was mounted."""
+    status = os.stat(real_folder(folder))
+    return status.st_dev, status.st_ino
+
+
+def _leads_out(folder: Path) -> bool:
+    """Return whether a category's folder is a link to somewhere else than into the folder that holds it."""
+    return folder.is_symlink() and not folder.resolve().is_relative_to(folder.parent.resolve())
 
 
 def _folder_name(category: str) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from memdb.errors import InvalidInput, ModelError
 from memdb.protocols import ChatModel
 from memdb.text.query import cleaned
+
+
+def is_wanted() -> bool:
+    """Return whether the running task itself was cancelled; if not, what was cancelled is something that it awaited.
+
+    A client that cancels its own work (a shared request, a time-out of its own) has failed; nobody wants us to end.
+    """
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def check_model(llm: object, name: str = "llm") -> None:
@@ -27,11 +37,13 @@ async def ask(llm: ChatModel, prompt: str, max_tokens: int | None = None) -> str
     """
     try:
         reply: Any = await llm.chat([{"role": "user", "content": prompt}], max_tokens=max_tokens)
+        content = getattr(reply, "content", None)
     except AssertionError:  # a model that a test has made says that it should not have been asked
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_wanted():
+            raise
         raise ModelError(f"{type(llm).__name__} failed: {cleaned(str(error)) or type(error).__name__}") from error
-    content = getattr(reply, "content", None)
     if not isinstance(content, str):
         raise ModelError(f"{type(llm).__name__} answered with no text")
     return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_range
 from memdb.protocols import Embedder
+from memdb.retrieval.asking import is_wanted
 from memdb.storage.vectors import MAX_DIMENSIONS, packed
 from memdb.text.check import check_id
+from memdb.text.query import cleaned
 
 
 def check_embedder(embedder: Any) -> Embedder:
@@ -26,6 +29,16 @@ def check_embedder(embedder: Any) -> Embedder:
     check_range(getattr(embedder, "dimensions", None), "embedder.dimensions", 1, MAX_DIMENSIONS)
     checked: Embedder = embedder
     return checked
+
+
+def identity(embedder: Embedder) -> tuple[str, int]:
+    """Return an embedder's model and dimensions, as it says them now: the object is the user's, and may change.
+
+    Raises:
+        InvalidInput: they are not what they must be.
+    """
+    check_embedder(embedder)
+    return embedder.model, embedder.dimensions
 
 
 async def query_vector(embedder: Embedder, query: str) -> bytes:
@@ -60,7 +73,7 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str], *, method: str = 
     """
     if not texts:
         return []
-    name, dimensions = embedder.model, embedder.dimensions
+    name, dimensions = known = identity(embedder)
     try:
         answer = getattr(embedder, method)(list(texts))
         if not inspect.isawaitable(answer):
@@ -68,15 +81,24 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str], *, method: str = 
         rows = list(await answer)
     except ModelError:
         raise
-    except Exception as error:  # of the user's code: anything may come
-        raise ModelError(f"the embedder {name!r} failed: {str(error) or type(error).__name__}") from error
+    except (Exception, asyncio.CancelledError) as error:  # of the user's code: anything may come
+        if isinstance(error, asyncio.CancelledError) and is_wanted():
+            raise
+        raise ModelError(f"the embedder {name!r} failed: {cleaned(str(error)) or type(error).__name__}") from error
+    if identity(embedder) != known:
+        raise ModelError(
+            f"the embedder {name!r} became {embedder.model!r} meanwhile: whose vectors these are is unknown"
+        )
     if len(rows) != len(texts):
         raise ModelError(f"the embedder {name!r} was given {len(texts)} texts and returned {len(rows)} vectors")
     return [_packed(row, name, dimensions) for row in rows]
 
 
 def _packed(row: Any, name: str, dimensions: int) -> bytes | ModelError:
-    size = len(row) if hasattr(row, "__len__") and not isinstance(row, str) else dimensions
+    try:
+        size = dimensions if isinstance(row, str) else len(row)
+    except TypeError:  # no list, or an array of no axis
+        size = dimensions
     if size != dimensions:
         raise InvalidInput(
             f"the embedder {name!r} says it has {dimensions:,} dimensions and returned a vector of {size:,}: "

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from memdb.errors import InvalidInput, MemdbError, ModelError, StorageError
 from memdb.layers import embeddings, waiting
 from memdb.layers.embeddings import Kept
 from memdb.layers.waiting import Waiting
 from memdb.protocols import Embedder
-from memdb.retrieval.embedders import vectors_of
+from memdb.retrieval.embedders import identity, vectors_of
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 
 BATCH_RECORDS = 64  # records that are embedded at once
 BATCH_PASSAGES = 128  # once a batch has so many passages, no further record joins it
 MAX_PAUSE_S = 60.0  # between two attempts while the embedder fails: 1, 2, 4 ... 60 s
+MAX_COMPLAINTS = 100
 log = logging.getLogger("memdb")
 
 
@@ -39,7 +41,7 @@ class Complaints:
             error: whose traceback is logged with it.
         """
         said = self._passing if passing else self._said
-        if complaint not in said:
+        if complaint not in said and len(said) < MAX_COMPLAINTS:  # some errors never say the same twice
             said.add(complaint)
             log.warning("%s%s", complaint, detail, exc_info=error)
 
@@ -63,6 +65,7 @@ class Batches:
         self._complaints = complaints
         self._lock = asyncio.Lock()
         self._size = BATCH_RECORDS
+        self._rounds: Counter[tuple[int, ...]] = Counter()  # batches that searches had embedded, by layers
         self._failures = 0
         self._rested_at = 0.0
         self._refused: set[int] = set()  # parts of which the embedder made vectors of no use
@@ -95,13 +98,22 @@ class Batches:
             MemdbError: the embedder failed, or the file could not be written; try again after `pause`.
         """
         async with self._lock:
-            return await self._embedded(await self._engine.read(self._choose))
+            return await self._embedded(self._choose)
 
     async def newest(self, layers: Sequence[Kept]) -> None:
-        """Embed a batch of what waits in some layers, the newest; a failure is logged, not raised."""
+        """Embed a batch of what waits in some layers, the newest; a failure is logged, not raised.
+
+        Nothing is done where another such batch of the same layers was chosen after this call: of ten searches
+        at once the last shall not wait for ten batches.
+        """
+        of = tuple(one.id for one in layers)
+        came = self._rounds[of]
         async with self._lock:
+            if self._rounds[of] > came:
+                return
+            self._rounds[of] += 1
             try:
-                await self._embedded(await self._engine.read(self.look, layers))
+                await self._embedded(self.look, layers)
             except (ModelError, StorageError):
                 return
 
@@ -131,8 +143,12 @@ class Batches:
                 break
         return _bounded(chosen)
 
-    async def _embedded(self, chosen: Sequence[Waiting]) -> bool:
+    async def _embedded(self, choose: Callable[..., list[Waiting]], *of: Sequence[Kept]) -> bool:
+        known = identity(self._embedder)
+        chosen = await self._engine.read(choose, *of)
         try:
+            if identity(self._embedder) != known:
+                raise ModelError(f"the embedder {known[0]!r} became {self._embedder.model!r} meanwhile")
             await self._embed(chosen)
         except Exception as error:
             self._failed(error, chosen)

@@ -14,7 +14,7 @@ from memdb.errors import Closed, InvalidInput, ModelError, StorageError
 from memdb.layers import embeddings, waiting
 from memdb.layers.embeddings import Kept, Progress
 from memdb.protocols import Embedder
-from memdb.retrieval.embedders import query_vector
+from memdb.retrieval.embedders import identity, query_vector
 from memdb.retrieval.embedding_batches import Batches, Complaints
 from memdb.storage import matrix
 from memdb.storage.engine import Engine
@@ -23,6 +23,7 @@ from memdb.storage.vectors import Comparer
 
 # An embedder that takes longer than this to fail is not asked for so many times what it took: each search would wait.
 SLOW_S, RESTS = 0.5, 10
+PATIENCE_S = 30.0  # that a search waits for the embedder before it does without
 LOOK_S = 1.0  # how often a started service looks for what waits
 
 
@@ -153,20 +154,26 @@ class EmbeddingService:
         if began < self._resting_until:
             return None
         try:
+            model, dimensions = known = identity(embedder)
             kept = await self._kept(embedder, user_id, layers)
             if not kept:
-                self._alone(f"the file holds no vectors of {embedder.model!r} and is open for reading only")
+                self._alone(f"the file holds no vectors of {model!r} and is open for reading only")
                 return None
-            vector = await query_vector(embedder, query)
+            async with asyncio.timeout(PATIENCE_S):
+                vector = await query_vector(embedder, query)
+            if identity(embedder) != known:
+                raise ModelError(f"the embedder {model!r} became {embedder.model!r} meanwhile")
         except Closed:
             raise
-        except (ModelError, StorageError) as error:
+        except (ModelError, StorageError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                error = ModelError(f"the embedder {embedder.model!r} gave no answer within {PATIENCE_S:g} s")
             if isinstance(error, ModelError):
                 now = time.monotonic()
                 self._resting_until = now + RESTS * (now - began) if now - began > SLOW_S else 0.0
             self._alone(str(error), passing=True)
             return None
-        return Ready(embedder.model, embedder.dimensions, vector, kept)
+        return Ready(model, dimensions, vector, kept)
 
     async def _kept(self, embedder: Embedder, user_id: str, layers: Sequence[str]) -> dict[str, Kept]:
         """Return those of some layers that have vectors, the newest of what waited included."""
@@ -181,7 +188,8 @@ class EmbeddingService:
             await self._batches.keep(user_id, layers)
             kept, some_wait = await self.engine.read(look)
         if some_wait and not self._batches.pause:
-            await self._batches.newest(list(kept.values()))
+            async with asyncio.timeout(PATIENCE_S):
+                await self._batches.newest(list(kept.values()))
             self._wake()
         return kept
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memdb.layers.note_index import IndexEntry
-from memdb.text.answer import list_of_texts, one_line
+from memdb.text.answer import lists_of_texts, one_line
 
 MAX_SELECTED = 5  # local-ai document: TOP_N
 MAX_QUERY_CHARS = 2_000
@@ -72,8 +72,10 @@ class Selection:
 
         Names that were not offered are dropped. None where the answer holds no JSON array of texts.
         """
-        given = list_of_texts(answer)
-        if given is None:
-            return None
-        meant = (self._names.get(one) or self._others.get(one) for one in map(one_line, given))
-        return list(dict.fromkeys(name for name in meant if name is not None))[:MAX_SELECTED]
+        chosen: list[str] | None = None
+        for given in lists_of_texts(answer):
+            meant = (self._names.get(one) or self._others.get(one) for one in map(one_line, given))
+            chosen = list(dict.fromkeys(name for name in meant if name is not None))[:MAX_SELECTED]
+            if chosen:  # an array before it may be an example of the form, or what was looked at
+                break
+        return chosen

@@ -157,9 +157,7 @@ class KnowledgeRetriever:
                 _tell(problems, f"the index of notes could not be put in order: {error}")
         if not self._hybrid:
             return await self._notes.bm25_search(query, self._top_n, user_id=user_id, categories=categories)
-        names = await self._notes.hybrid_search(
-            query, max(self._pool, self._top_n), self._weight, user_id=user_id, categories=categories
-        )
+        names = await self._notes.hybrid_search(query, self._pool, self._weight, user_id=user_id, categories=categories)
         return names[: self._top_n]
 
     async def _put_in_order(self, user_id: str, categories: list[str] | None) -> None:

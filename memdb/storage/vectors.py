@@ -117,6 +117,9 @@ def packed(vector: Iterable[Any], dimensions: int) -> bytes:
     """
     try:
         numbers = array("d", [] if isinstance(vector, str | bytes) else vector)
+        greatest = max(map(abs, numbers), default=0.0)
+        if 0 < greatest < math.inf and not 1e-150 < greatest < 1e150:  # its square would be nothing, or infinite
+            numbers = array("d", (number / greatest for number in numbers))
         length = math.hypot(*numbers)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"a vector is a list of numbers, not {repr(vector)[:40]}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 MAX_ANSWER_CHARS = 20_000  # of an answer that was to name a few things
 MAX_STARTS = 50  # brackets at which an array is looked for
@@ -22,22 +23,26 @@ def one_line(text: str, most: int | None = None) -> str:
     return line if most is None or len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def list_of_texts(answer: str) -> list[str] | None:
-    """Return the first JSON array of texts in an answer, whatever stands around it; None where there is none.
+def lists_of_texts(answer: str) -> Iterator[list[str]]:
+    """Yield the JSON arrays of texts in an answer, in their order, whatever stands around them.
 
-    Code fences and prose around the array do not matter, nor does what a model thought aloud before it. An array that
+    Code fences and prose around an array do not matter, nor does what a model thought aloud before it. An array that
     holds anything but texts is none.
     """
     text = answer.rsplit("</think>", 1)[-1][:MAX_ANSWER_CHARS]
     at = text.find("[")
     for _ in range(MAX_STARTS):
         if at < 0:
-            return None
+            return
         try:
             found, _ = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             found = None
         if isinstance(found, list) and all(isinstance(one, str) for one in found):
-            return found
+            yield found
         at = text.find("[", at + 1)
-    return None
+
+
+def list_of_texts(answer: str) -> list[str] | None:
+    """Return the first JSON array of texts in an answer; None where there is none. See lists_of_texts."""
+    return next(lists_of_texts(answer), None)

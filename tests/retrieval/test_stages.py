@@ -170,7 +170,10 @@ class Dying:
     async def chat(self, messages: Any, **options: Any) -> ChatReply:
         if not self.left:
             await asyncio.sleep(0.2)
-            raise asyncio.CancelledError
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
         self.left -= 1
         return ChatReply('["x"]')
 
@@ -312,3 +315,12 @@ async def test_hybrid_mode_finds_by_meaning(path):
         assert result.loaded[0] == "a.md"
         by_words = KnowledgeRetriever(notes, search_mode="hybrid", hybrid_bm25_weight=1.0)
         assert await by_words.retrieve("rocketships") == ""
+
+
+@pytest.mark.parametrize(
+    "answer", ['I looked at [] and chose: ["a.md"]', 'The format is ["file"]. Answer: ["a.md"]', '["b.md"] or ["a.md"]']
+)
+async def test_the_first_array_that_names_an_offered_file_counts(memory, answer):
+    await memory.notes.write_file("a.md", "# Rockets")
+    model = ScriptedModel(['["orbit"]', answer])
+    assert await KnowledgeRetriever(memory.notes, model).retrieve("rockets") == "## a.md\n# Rockets"
