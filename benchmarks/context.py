@@ -18,8 +18,8 @@ from benchmarks.texts import sentences
 from memdb import Database, GraphEntity, KnowledgePage, MemoryItem, TokenCounter
 from memdb.layers.layer import Live
 from memdb.memory import Memory
-from memdb.retrieval.context import MOST_HITS, Context, ContextBuilder
-from memdb.retrieval.context_hits import search
+from memdb.retrieval.context.builder import MOST_HITS, Context, ContextBuilder
+from memdb.retrieval.context.hits import search
 from memdb.retrieval.find import find
 from memdb.scope import Scope
 
@@ -103,7 +103,7 @@ async def _compare(db: Database, memory: Memory[Live], name: str, words: int, si
     result = Comparison(
         f"context {size:,}: {name}",
         f"await ContextBuilder(memory, counter).build(query=query, max_tokens={TOKENS})",
-        "its one search alone: await db.read(search, scope, query, limit), in memdb.retrieval.context_hits",
+        "its one search alone: await db.read(search, scope, query, limit), in memdb.retrieval.context.hits",
         target=3.0,
     )
     builder, scope = ContextBuilder(memory, TokenCounter()), Scope(USER, "now")

@@ -14,7 +14,7 @@ from benchmarks.figures import Comparison, Times
 from benchmarks.settings import Settings
 from benchmarks.texts import sentences
 from memdb.layers.layer import Live
-from memdb.layers.runtime import MemoryManager
+from memdb.layers.runtime.manager import MemoryManager
 
 Manager = MemoryManager[Live]
 PAGE_BYTES = 4_096

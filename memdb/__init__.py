@@ -35,11 +35,9 @@ if TYPE_CHECKING:
         SerializationError,
         StorageError,
     )
-    from memdb.layers.checkpoints import AgentCheckpoint
     from memdb.layers.conversation import ConversationMemory
     from memdb.layers.embeddings import Progress
     from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
-    from memdb.layers.externalizing import ToolResultReference
     from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
     from memdb.layers.jsonl import ImportReport
@@ -47,13 +45,15 @@ if TYPE_CHECKING:
     from memdb.layers.message import Message, ScoredMessage
     from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
     from memdb.layers.recall import RecallBasedConfig, RecallStats
-    from memdb.layers.runs import AgentRun
-    from memdb.layers.runtime import MemoryManager
-    from memdb.layers.tool_result_pages import ToolResultLines, ToolResultSlice
-    from memdb.layers.tool_result_search import ToolResultMatch
-    from memdb.layers.tool_results import ToolResultInfo
+    from memdb.layers.runtime.checkpoints import AgentCheckpoint
+    from memdb.layers.runtime.externalizing import ToolResultReference
+    from memdb.layers.runtime.manager import MemoryManager
+    from memdb.layers.runtime.result_pages import ToolResultLines, ToolResultSlice
+    from memdb.layers.runtime.result_search import ToolResultMatch
+    from memdb.layers.runtime.runs import AgentRun
+    from memdb.layers.runtime.tool_results import ToolResultInfo
+    from memdb.layers.runtime.working_memory import WorkingMemory
     from memdb.layers.window import CompactConfig, ConversationMemoryConfig, MemoryStrategy
-    from memdb.layers.working_memory import WorkingMemory
     from memdb.llm.anthropic import AnthropicChat
     from memdb.llm.compressor import Compression, WorkingMemoryCompressor
     from memdb.llm.openai import OpenAIChat, OpenAIEmbedder
@@ -64,18 +64,18 @@ if TYPE_CHECKING:
     from memdb.markdown.watch import FolderWatch, watch_folder
     from memdb.memory import Memory
     from memdb.retrieval.composed import ComposedRetriever
-    from memdb.retrieval.context import ContextBuilder
-    from memdb.retrieval.context_parts import Context, ContextSection, LeftOut
-    from memdb.retrieval.embedding_service import EmbeddingService
+    from memdb.retrieval.context.builder import ContextBuilder
+    from memdb.retrieval.context.parts import Context, ContextSection, LeftOut
     from memdb.retrieval.find import Hit
-    from memdb.retrieval.hybrid import HybridSearch
-    from memdb.retrieval.index_form import IndexReport
-    from memdb.retrieval.notes import MarkdownStore
-    from memdb.retrieval.populating import PopulateReport
+    from memdb.retrieval.meaning.hybrid import HybridSearch
+    from memdb.retrieval.meaning.service import EmbeddingService
+    from memdb.retrieval.notes.index_form import IndexReport
+    from memdb.retrieval.notes.populating import PopulateReport
+    from memdb.retrieval.notes.stages import KnowledgeRetriever, RetrievedNotes
+    from memdb.retrieval.notes.store import MarkdownStore
     from memdb.retrieval.ranking import Cut, RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem
     from memdb.retrieval.retriever import MemoryRetriever
     from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
-    from memdb.retrieval.stages import KnowledgeRetriever, RetrievedNotes
     from memdb.scope import Scope
     from memdb.settings import AppSettings, MemorySettings, Settings
     from memdb.storage.inspect import CheckReport
@@ -95,11 +95,9 @@ _HOMES = {
         "AlreadyExists Busy Closed Corrupt GraphError InvalidInput MemdbError MissingExtra MissingFile "
         "ModelError NotAMemdbFile NotFound RetrievalError SchemaTooNew SerializationError StorageError"
     ),
-    "memdb.layers.checkpoints": "AgentCheckpoint",
     "memdb.layers.conversation": "ConversationMemory",
     "memdb.layers.embeddings": "Progress",
     "memdb.layers.entity": "GraphEntity GraphRelation ScoredEntity TagConstraints",
-    "memdb.layers.externalizing": "ToolResultReference",
     "memdb.layers.graph": "KnowledgeGraph",
     "memdb.layers.items": "MemoryFilter MemoryItem MemoryStore ScoredMemory",
     "memdb.layers.jsonl": "ImportReport",
@@ -107,13 +105,15 @@ _HOMES = {
     "memdb.layers.message": "Message ScoredMessage",
     "memdb.layers.policies": "Capacity EvictionConfig Hybrid NoEviction RecallBased Ttl",
     "memdb.layers.recall": "RecallBasedConfig RecallStats",
-    "memdb.layers.runs": "AgentRun",
-    "memdb.layers.runtime": "MemoryManager",
-    "memdb.layers.tool_result_pages": "ToolResultLines ToolResultSlice",
-    "memdb.layers.tool_result_search": "ToolResultMatch",
-    "memdb.layers.tool_results": "ToolResultInfo",
+    "memdb.layers.runtime.checkpoints": "AgentCheckpoint",
+    "memdb.layers.runtime.externalizing": "ToolResultReference",
+    "memdb.layers.runtime.manager": "MemoryManager",
+    "memdb.layers.runtime.result_pages": "ToolResultLines ToolResultSlice",
+    "memdb.layers.runtime.result_search": "ToolResultMatch",
+    "memdb.layers.runtime.runs": "AgentRun",
+    "memdb.layers.runtime.tool_results": "ToolResultInfo",
+    "memdb.layers.runtime.working_memory": "WorkingMemory",
     "memdb.layers.window": "CompactConfig ConversationMemoryConfig MemoryStrategy",
-    "memdb.layers.working_memory": "WorkingMemory",
     "memdb.llm.anthropic": "AnthropicChat",
     "memdb.llm.compressor": "Compression WorkingMemoryCompressor",
     "memdb.llm.openai": "OpenAIChat OpenAIEmbedder",
@@ -124,18 +124,18 @@ _HOMES = {
     "memdb.markdown.watch": "FolderWatch watch_folder",
     "memdb.memory": "Memory",
     "memdb.retrieval.composed": "ComposedRetriever",
-    "memdb.retrieval.context": "ContextBuilder",
-    "memdb.retrieval.context_parts": "Context ContextSection LeftOut",
-    "memdb.retrieval.embedding_service": "EmbeddingService",
+    "memdb.retrieval.context.builder": "ContextBuilder",
+    "memdb.retrieval.context.parts": "Context ContextSection LeftOut",
     "memdb.retrieval.find": "Hit",
-    "memdb.retrieval.hybrid": "HybridSearch",
-    "memdb.retrieval.index_form": "IndexReport",
-    "memdb.retrieval.notes": "MarkdownStore",
-    "memdb.retrieval.populating": "PopulateReport",
+    "memdb.retrieval.meaning.hybrid": "HybridSearch",
+    "memdb.retrieval.meaning.service": "EmbeddingService",
+    "memdb.retrieval.notes.index_form": "IndexReport",
+    "memdb.retrieval.notes.populating": "PopulateReport",
+    "memdb.retrieval.notes.stages": "KnowledgeRetriever RetrievedNotes",
+    "memdb.retrieval.notes.store": "MarkdownStore",
     "memdb.retrieval.ranking": "Cut RetrievalResult RetrievalStrategy RetrieverConfig ScoredItem",
     "memdb.retrieval.retriever": "MemoryRetriever",
     "memdb.retrieval.scoring": "ScoreBreakdown ScoreWeights ScoringStrategy",
-    "memdb.retrieval.stages": "KnowledgeRetriever RetrievedNotes",
     "memdb.scope": "Scope",
     "memdb.settings": "AppSettings MemorySettings Settings",
     "memdb.storage.inspect": "CheckReport",

@@ -26,7 +26,7 @@ from memdb.text.check import check_id
 
 if TYPE_CHECKING:
     from memdb.protocols import Embedder
-    from memdb.retrieval.embedding_service import EmbeddingService
+    from memdb.retrieval.meaning.service import EmbeddingService
 
 R = TypeVar("R")
 
@@ -73,7 +73,7 @@ def open(
     if path == ":memory:" and read_only:
         raise InvalidInput("':memory:' is empty and only its own handle can fill it; open it without read_only")
     if embedder is not None:
-        from memdb.retrieval.embedders import check_embedder
+        from memdb.retrieval.meaning.embedders import check_embedder
 
         check_embedder(embedder)
     options = Options(durability, read_only, create, migrate, readers, float(busy_timeout))
@@ -144,7 +144,7 @@ class Database:
 
     def _embedding_service(self) -> EmbeddingService:
         if self._embeddings is None:
-            from memdb.retrieval.embedding_service import EmbeddingService
+            from memdb.retrieval.meaning.service import EmbeddingService
 
             self._embeddings = EmbeddingService(self)
         return self._embeddings

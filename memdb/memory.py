@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
-    from memdb.layers.runtime import MemoryManager
-    from memdb.retrieval.embedding_service import EmbeddingService
-    from memdb.retrieval.hybrid import HybridSearch
-    from memdb.retrieval.notes import MarkdownStore
+    from memdb.layers.runtime.manager import MemoryManager
+    from memdb.retrieval.meaning.hybrid import HybridSearch
+    from memdb.retrieval.meaning.service import EmbeddingService
+    from memdb.retrieval.notes.store import MarkdownStore
     from memdb.retrieval.retriever import MemoryRetriever
 
 R = TypeVar("R")
@@ -45,7 +45,7 @@ class Memory(Generic[Mode]):
     @cached_property
     def manager(self) -> MemoryManager[Mode]:
         """What the agent is doing: state, working memory, checkpoints, tool results."""
-        from memdb.layers.runtime import MemoryManager
+        from memdb.layers.runtime.manager import MemoryManager
 
         return MemoryManager(self.scope, self._home)
 
@@ -87,7 +87,7 @@ class Memory(Generic[Mode]):
     @cached_property
     def notes(self) -> MarkdownStore:
         """The pages as Markdown notes, with their index; not inside an atomic unit, since it may ask a model."""
-        from memdb.retrieval.notes import MarkdownStore
+        from memdb.retrieval.notes.store import MarkdownStore
 
         if not isinstance(self._home, Engine):
             raise InvalidInput("notes may ask a model, which a unit must not: use the pages of this memory instead")
@@ -96,7 +96,7 @@ class Memory(Generic[Mode]):
     @cached_property
     def hybrid(self) -> HybridSearch:
         """Finds records of every layer by their words and their meaning; not inside an atomic unit: it asks a model."""
-        from memdb.retrieval.hybrid import HybridSearch
+        from memdb.retrieval.meaning.hybrid import HybridSearch
 
         if self._embeddings is None:
             raise InvalidInput("a search by meaning asks a model, which a unit must not: search before memory.atomic()")

@@ -30,7 +30,7 @@ Get Ana's boiler going again before the weekend.
 
 def work(m: Memory[Inside]) -> None:
     """Do what an agent does in a turn: a unit, so all of it is stored or nothing."""
-    from memdb.layers.checkpoints import AgentCheckpoint
+    from memdb.layers.runtime.checkpoints import AgentCheckpoint
 
     m.manager.update_state({"current_task": "find the fault of the boiler", "current_step": 2})
     m.manager.update_working_memory(SUMMARY)
@@ -41,7 +41,7 @@ async def show_agent(db: Database, user: str) -> None:
     """Store a tool's large answer, look into it, and show the messages of the next call."""
     from rich.text import Text
 
-    from memdb.retrieval.context import ContextBuilder
+    from memdb.retrieval.context.builder import ContextBuilder
     from memdb.text.tokens import TokenCounter
 
     memory, console = db.memory(user, SESSION), output.console()

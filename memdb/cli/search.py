@@ -63,7 +63,8 @@ async def _search(
 ) -> tuple[list[Hit], float]:
     """Return what is found, and in how many seconds."""
     async with opened(file) as db:
-        from memdb.layers import conversation, entity, items, page, stored_results
+        from memdb.layers import conversation, entity, items, page
+        from memdb.layers.runtime import stored_results
         from memdb.retrieval.find import find
         from memdb.scope import Scope
 

@@ -15,7 +15,7 @@ from memdb.errors import InvalidInput, MissingFile
 if TYPE_CHECKING:
     from memdb.database import Database
     from memdb.layers.layer import Live
-    from memdb.layers.runtime import MemoryManager
+    from memdb.layers.runtime.manager import MemoryManager
 
 PART_BYTES = 1024 * 1024  # of a tool result that is printed
 
@@ -85,7 +85,7 @@ def state(
 async def _print(file: str, user: str | None, session: str | None, wanted: Wanted) -> str:
     """Print what is wanted; return what is missing, or ""."""
     async with opened(file) as db:
-        from memdb.layers import runtime_sessions
+        from memdb.layers.runtime import sessions as runtime_sessions
         from memdb.storage.upkeep import LayerStats
 
         held = [LayerStats(one, "state", 0, 0) for one in await db.read(runtime_sessions.users)]

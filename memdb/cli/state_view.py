@@ -12,10 +12,10 @@ from memdb.cli import output
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from memdb.layers.checkpoints import AgentCheckpoint
-    from memdb.layers.tool_result_search import ToolResultMatch
-    from memdb.layers.tool_results import ToolResultInfo
-    from memdb.layers.working_memory import WorkingMemory
+    from memdb.layers.runtime.checkpoints import AgentCheckpoint
+    from memdb.layers.runtime.result_search import ToolResultMatch
+    from memdb.layers.runtime.tool_results import ToolResultInfo
+    from memdb.layers.runtime.working_memory import WorkingMemory
 
 
 def whole(

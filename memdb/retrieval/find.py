@@ -15,7 +15,7 @@ from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.message import ScoredMessage
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
-from memdb.layers.stored_results import LAYER as TOOL_RESULTS
+from memdb.layers.runtime.stored_results import LAYER as TOOL_RESULTS
 from memdb.scope import Scope
 from memdb.storage.fulltext import Within
 from memdb.storage.schema import record

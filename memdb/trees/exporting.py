@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
-from memdb.layers import note_names, reading, saves, stored_results
-from memdb.layers.envelope import FORMAT_VERSION, envelope, epoch
+from memdb.layers import reading
 from memdb.layers.knowledge import KnowledgeStore
 from memdb.layers.layer import Inside, Live
+from memdb.layers.notes import names as note_names
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.page import KnowledgePage
 from memdb.layers.record import Place, Record
-from memdb.layers.runtime import MemoryManager
+from memdb.layers.runtime import saves, stored_results
+from memdb.layers.runtime.envelope import FORMAT_VERSION, envelope, epoch
+from memdb.layers.runtime.manager import MemoryManager
 from memdb.markdown.export import FileNames
 from memdb.markdown.note import render
 from memdb.scope import DEFAULT_USER, Scope

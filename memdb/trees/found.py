@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from memdb.errors import InvalidInput, MemdbError, StorageError
-from memdb.layers.envelope import check_file_id
-from memdb.retrieval.index_form import FileEntry
+from memdb.layers.runtime.envelope import check_file_id
+from memdb.retrieval.notes.index_form import FileEntry
 from memdb.scope import Scope
 from memdb.storage.whole_file import told_of
 from memdb.trees.layout import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from memdb.errors import InvalidInput
-from memdb.layers import note_index, note_indexing
+from memdb.layers.notes import index as note_index
+from memdb.layers.notes import indexing as note_indexing
 from memdb.layers.reading import numbers
 from memdb.layers.record import Place
-from memdb.retrieval.index_form import FileEntry
+from memdb.retrieval.notes.index_form import FileEntry
 from memdb.storage.transaction import Transaction
 
 SAME_S = 2.0  # two times of a file that are no further apart are one: some disks count in steps of two seconds

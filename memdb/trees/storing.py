@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from memdb.errors import InvalidInput, MissingFile
-from memdb.layers import saves, state, stored_results, working_memory
 from memdb.layers.knowledge import KnowledgePage, KnowledgeStore
 from memdb.layers.layer import Inside
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.record import Place
-from memdb.layers.runtime import MemoryManager
+from memdb.layers.runtime import saves, state, stored_results, working_memory
+from memdb.layers.runtime.manager import MemoryManager
 from memdb.markdown.note import parse
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction

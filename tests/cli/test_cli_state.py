@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.layers.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
 from memdb.testing import FrozenClock
 from tests.cli.command_line import Cli
 from tests.hostile.shell import shell

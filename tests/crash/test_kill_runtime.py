@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import memdb
-from memdb.layers.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
 from tests.processes.helpers import CONTEXT
 
 KILLS = 6

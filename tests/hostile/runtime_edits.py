@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import memdb
-from memdb.layers.checkpoints import AgentCheckpoint
 from memdb.layers.layer import Live
-from memdb.layers.runtime import MemoryManager
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.manager import MemoryManager
 from tests.hostile.shell import shell
 
 Manager = MemoryManager[Live]

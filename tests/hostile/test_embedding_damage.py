@@ -12,7 +12,7 @@ import pytest
 
 import memdb
 from memdb import MemoryItem
-from memdb.retrieval.embedding_service import EmbeddingService
+from memdb.retrieval.meaning.service import EmbeddingService
 from memdb.testing import HashingEmbedder
 from tests.hostile.shell import NOW, inserted, shell
 

@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 from memdb import MissingFile
-from memdb.layers.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
 from tests.hostile.runtime_edits import (
     BORNE,
     CHECKPOINT,

@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, MissingFile
-from memdb.layers.checkpoints import STATUSES, AgentCheckpoint
+from memdb.layers.runtime.checkpoints import STATUSES, AgentCheckpoint
 
 BAD_IDS = ["", "a b", "../../etc/passwd", "a/b", "a.b", "a\n", "\n", "é", "٣", "a\0", "x" * 201, None, 5, b"a"]
 
@@ -213,7 +213,7 @@ async def test_the_newest_is_found_without_reading_the_others(memory, db):
 
 
 def _plans(tx: memdb.storage.transaction.Transaction) -> list[str]:
-    from memdb.layers import saves
+    from memdb.layers.runtime import saves
 
     values = {"user_id": "a", "session_id": "s", "status": "completed", "before": 9, "limit": 1, "id": "i"}
     statements = (saves._CURRENT_OF, saves._CURRENT, saves._HISTORY)

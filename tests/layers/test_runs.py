@@ -14,8 +14,8 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, StorageError
-from memdb.layers.checkpoints import AgentCheckpoint
-from memdb.layers.interrupts import INTERRUPTS
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.interrupts import INTERRUPTS
 from tests.cli.command_line import hear_ctrl_c
 from tests.processes.helpers import PATIENCE, ROOT
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from memdb import InvalidInput
-from memdb.layers.state import MAX_STATE_BYTES
+from memdb.layers.runtime.state import MAX_STATE_BYTES
 
 FOREIGN = (("bob", "default"), ("alice", "other"), ("alice_default", "x"))
 

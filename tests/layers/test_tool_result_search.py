@@ -7,7 +7,7 @@ import re
 import pytest
 
 from memdb import InvalidInput, RetrievalError
-from memdb.layers import tool_result_search
+from memdb.layers.runtime import result_search as tool_result_search
 from memdb.storage.blobs import CHUNK_BYTES
 from memdb.storage.transaction import Transaction
 from memdb.text import finder

@@ -12,8 +12,8 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, MissingFile
-from memdb.layers import externalizing
-from memdb.layers.externalizing import ToolResultReference
+from memdb.layers.runtime import externalizing
+from memdb.layers.runtime.externalizing import ToolResultReference
 
 DOCUMENTED = {
     "id": "abc123",
@@ -245,7 +245,7 @@ async def test_what_is_no_result_is_refused(memory, payload, options, complaint)
 
 
 async def test_a_text_larger_than_what_is_kept_is_refused(memory, monkeypatch):
-    monkeypatch.setattr("memdb.layers.stored_results.MAX_RESULT_BYTES", 3)
+    monkeypatch.setattr("memdb.layers.runtime.stored_results.MAX_RESULT_BYTES", 3)
     await memory.manager.save_tool_result("a", {"content": "abc"})
     with pytest.raises(InvalidInput, match="the content has 4 bytes; at most 3 are kept"):
         await memory.manager.save_tool_result("b", {"content": "éé"})

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from memdb import InvalidInput
-from memdb.layers.working_memory import WorkingMemory
+from memdb.layers.runtime.working_memory import WorkingMemory
 
 
 async def test_it_is_empty_until_it_is_written(memory, clock):

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import memdb
-from memdb.layers.checkpoints import AgentCheckpoint
+from memdb.layers.runtime.checkpoints import AgentCheckpoint
 from tests.processes.helpers import in_processes
 
 PROCESSES = ("a", "b", "c", "d")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdb import Database, KnowledgePage, MemoryItem, TokenCounter
-from memdb.retrieval.context import Context, ContextBuilder
-from memdb.retrieval.context_sections import KINDS, RETRIEVED_LABEL, SECTIONS
+from memdb.retrieval.context.builder import Context, ContextBuilder
+from memdb.retrieval.context.sections import KINDS, RETRIEVED_LABEL, SECTIONS
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME, json_values, prose, queries, texts
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 import memdb
 from memdb import KnowledgePage, MemoryItem
 from memdb.layers import embeddings
-from memdb.retrieval.embedding_batches import Batches, Complaints
+from memdb.retrieval.meaning.batches import Batches, Complaints
 from memdb.storage.matrix import MatrixComparer
 from memdb.storage.nearest import nearest
 from memdb.storage.vectors import Space, packed, unpacked

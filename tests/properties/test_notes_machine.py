@@ -142,7 +142,7 @@ class Notes(RuleBasedStateMachine):
             report = self.wait(self.notes.write_index(index))
             assert report.skipped == []
             assert {"/".join(entry) for entry in report.stale} == stale & self.indexed.keys()
-            self.indexed |= {id: ANOTHER for id in stale & self.indexed.keys()}
+            self.indexed |= dict.fromkeys(stale & self.indexed.keys(), ANOTHER)
 
     @invariant()
     def what_is_stale_is_what_says_something_else(self) -> None:

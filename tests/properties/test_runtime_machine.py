@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import memdb
 from memdb import MissingFile
-from memdb.layers.checkpoints import STATUSES, AgentCheckpoint
+from memdb.layers.runtime.checkpoints import STATUSES, AgentCheckpoint
 from tests.strategies import SAME_EVERY_TIME
 
 WHO = st.sampled_from([("alice", "s"), ("alice", "t"), ("bob", "s")])

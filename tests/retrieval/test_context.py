@@ -14,8 +14,8 @@ import memdb
 from memdb import Database, GraphEntity, InvalidInput, KnowledgePage, Memory, MemoryItem, TokenCounter
 from memdb.errors import ModelError, RetrievalError
 from memdb.layers.layer import Live
-from memdb.retrieval.context import Context, ContextBuilder
-from memdb.retrieval.context_sections import formatted_state
+from memdb.retrieval.context.builder import Context, ContextBuilder
+from memdb.retrieval.context.sections import formatted_state
 from memdb.testing import FrozenClock
 from tests.hostile.shell import shell
 
@@ -426,7 +426,7 @@ async def test_any_text_is_a_query(memory: Memory[Live], query: str) -> None:
 
 
 async def test_only_what_can_fit_is_read_of_a_long_history(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memdb.retrieval import context_history
+    from memdb.retrieval.context import history as context_history
 
     memory = db.memory("alice")
     await memory.conversation.add_messages([*talk(500), {"role": "user", "content": "x" * 3_000_000}, *talk(5)])

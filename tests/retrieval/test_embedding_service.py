@@ -15,9 +15,10 @@ import pytest
 import memdb
 from memdb import Database, InvalidInput, KnowledgePage, MemoryItem
 from memdb.errors import ModelError
-from memdb.retrieval import embedding_batches, embedding_service
-from memdb.retrieval.embedding_batches import BATCH_PASSAGES, BATCH_RECORDS, Batches, Complaints
-from memdb.retrieval.embedding_service import EmbeddingService
+from memdb.retrieval.meaning import batches as embedding_batches
+from memdb.retrieval.meaning import service as embedding_service
+from memdb.retrieval.meaning.batches import BATCH_PASSAGES, BATCH_RECORDS, Batches, Complaints
+from memdb.retrieval.meaning.service import EmbeddingService
 from memdb.testing import HashingEmbedder
 
 

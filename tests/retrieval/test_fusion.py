@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.retrieval.fusion import POOL, Background, Ranking, background, fuse
+from memdb.retrieval.meaning.fusion import POOL, Background, Ranking, background, fuse
 
 LEXICAL = [(1, 20.0), (2, 6.0), (3, 5.0), (4, 4.0), (5, 0.5)]
 SEMANTIC = [(4, 0.8), (6, 0.5), (2, 0.45), (7, 0.4), (1, 0.35), (8, 0.1)]

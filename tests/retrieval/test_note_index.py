@@ -12,7 +12,8 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, KnowledgePage, MissingFile
-from memdb.layers import note_index, note_names
+from memdb.layers.notes import index as note_index
+from memdb.layers.notes import names as note_names
 from memdb.layers.record import Place
 from memdb.storage.schema import note_index as table
 from memdb.testing import ScriptedModel
@@ -516,10 +517,10 @@ async def test_what_changed_is_found_by_its_flag(db):
 
 
 async def test_many_changed_notes_are_indexed_in_parts(memory, monkeypatch):
-    monkeypatch.setattr("memdb.layers.note_indexing.BATCH", 7)
+    monkeypatch.setattr("memdb.layers.notes.indexing.BATCH", 7)
     await memory.pages.add_pages([KnowledgePage(id=f"knowledge/{n}", title="t", content=str(n)) for n in range(50)])
     assert len(await memory.notes.refresh_stale_entries("alice")) == 50
-    monkeypatch.setattr("memdb.layers.note_indexing.BATCH_CHARS", 1)
+    monkeypatch.setattr("memdb.layers.notes.indexing.BATCH_CHARS", 1)
     await memory.pages.add_pages(
         [KnowledgePage(id=f"knowledge/{n}", title="t", content=f"{n} other") for n in range(20)], replace=True
     )

@@ -12,7 +12,7 @@ import pytest
 import memdb
 from memdb import KnowledgePage, Memory, TokenCounter
 from memdb.layers.layer import Live
-from memdb.retrieval.stages import KnowledgeRetriever, RetrievedNotes
+from memdb.retrieval.notes.stages import KnowledgeRetriever, RetrievedNotes
 from memdb.testing import HashingEmbedder, ScriptedModel
 from memdb.text.reply import ChatReply
 

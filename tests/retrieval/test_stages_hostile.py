@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import InvalidInput, KnowledgePage, TokenCounter
-from memdb.retrieval.loading import ON_OVERFLOW, Loaded
-from memdb.retrieval.selection import Selection
-from memdb.retrieval.stages import KnowledgeRetriever
+from memdb.retrieval.notes.loading import ON_OVERFLOW, Loaded
+from memdb.retrieval.notes.selection import Selection
+from memdb.retrieval.notes.stages import KnowledgeRetriever
 from memdb.testing import ScriptedModel
 from memdb.text.answer import list_of_texts, one_line
 from memdb.text.reply import ChatReply

@@ -59,7 +59,7 @@ def test_every_layer_of_memdb_is_known() -> None:
     import memdb.layers
 
     modules = [
-        importlib.import_module(f"memdb.layers.{found.name}") for found in pkgutil.iter_modules(memdb.layers.__path__)
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(memdb.layers.__path__, "memdb.layers.")
     ]
     assert {module.LAYER for module in modules if hasattr(module, "LAYER")} <= set(form.LAYERS)
 

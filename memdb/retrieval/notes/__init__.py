@@ -1,0 +1,3 @@
+"""Markdown notes with their index, and the retriever in three stages (local-ai document)."""
+
+from __future__ import annotations
