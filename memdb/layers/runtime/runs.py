@@ -34,6 +34,9 @@ class AgentRun:
     Signals are heeded by runs that are entered in the process's main thread: on SIGINT and SIGTERM every run under way
     is marked, and then the signal does what it did before. A second one does it at once.
 
+    Nothing keeps two processes from resuming the same run while both live: a program that can be started twice must
+    see to that itself.
+
     Args:
         manager: where its checkpoints are kept.
         id: the checkpoint's id.
