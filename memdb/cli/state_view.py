@@ -140,10 +140,12 @@ def _about(save: AgentCheckpoint) -> tuple[str, ...]:
 
 
 def _as_data(save: AgentCheckpoint) -> dict[str, Any]:
+    from memdb.layers.runtime.envelope import FORMAT_VERSION
     from memdb.storage.clock import to_text
 
     saved_at = None if save.saved_at is None else to_text(save.saved_at)
-    return {"id": save.id, "status": save.status, "seq": save.seq, "saved_at": saved_at, "payload": save.payload}
+    version = {"format_version": FORMAT_VERSION, "id": save.id, "status": save.status, "seq": save.seq}
+    return {**version, "saved_at": saved_at, "payload": save.payload}
 
 
 def _times(info: ToolResultInfo) -> dict[str, str | None]:

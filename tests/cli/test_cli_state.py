@@ -61,6 +61,7 @@ def test_a_session_as_json_is_in_envelopes(cli: Cli, busy: Path) -> None:
     }
     assert found["working_memory"]["content"] == "# Current Goal\n* Finish.\n"
     assert (found["checkpoint"]["id"], found["checkpoint"]["payload"]) == ("run-7", {"n": 2})
+    assert found["checkpoint"]["format_version"] == found["state"]["format_version"] == 1
     assert found["tool_results"] == 2
 
 
