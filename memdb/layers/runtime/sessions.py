@@ -1,10 +1,11 @@
-"""Whose runtime memory a file holds, and in which sessions: for a person who looks into it."""
+"""Whose runtime memory a file holds, and in which sessions: for a person who looks into it.
+
+Triggers keep these counts (memdb.storage.schema.scope), so nothing is asked of the states and checkpoints themselves.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Select, select, union
+from sqlalchemy import ColumnElement, literal_column, select
 
 from memdb.layers.runtime.stored_results import LAYER
 from memdb.storage.schema import checkpoint, scope, state, working_memory
@@ -12,17 +13,12 @@ from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 from memdb.text.check import is_valid
 
-_TABLES = (state, working_memory, checkpoint)
-_RESULTS = (scope.c.layer == LAYER, scope.c.session_id != "", scope.c.records > 0)
-
-_USERS = Statement(union(*(select(table.c.user_id) for table in _TABLES), select(scope.c.user_id).where(*_RESULTS)))
-
-
-def _sessions_of(table: Any) -> Select[tuple[str]]:
-    return select(table.c.session_id).where(table.c.user_id == param("user_id"))
-
-
-_SESSIONS = Statement(union(*map(_sessions_of, _TABLES), _sessions_of(scope).where(*_RESULTS)))
+_LAYERS: list[ColumnElement[str]] = [
+    literal_column(f"'{name}'") for name in (LAYER, state.name, working_memory.name, checkpoint.name)
+]
+_HELD = (scope.c.layer.in_(_LAYERS), scope.c.session_id != "", scope.c.records > 0)
+_USERS = Statement(select(scope.c.user_id).where(*_HELD).distinct())
+_SESSIONS = Statement(select(scope.c.session_id).where(scope.c.user_id == param("user_id"), *_HELD).distinct())
 
 
 def users(tx: Transaction) -> list[str]:
