@@ -22,7 +22,7 @@ from memdb.markdown.scan import real_folder
 from memdb.markdown.sync import sync_folder
 from memdb.markdown.watch import INTERVAL_S, LOOK_MS, FolderWatch, watch_folder
 from memdb.protocols import ChatModel
-from memdb.retrieval.notes.asking import check_model
+from memdb.retrieval.asking import check_model
 from memdb.retrieval.notes.indexed import checked_categories
 from memdb.scope import DEFAULT_USER
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from sqlalchemy import select
 
@@ -28,11 +30,19 @@ from memdb.text.snippet import Marker, Snippet
 
 SOME_MORE = 20
 # concat: or SQLite would walk the user's whole index instead of the numbers.
-_SESSIONS = Statement(
-    select(record.c.id, record.c.session_id).where(
+_ABOUT = Statement(
+    select(record.c.id, record.c.layer, record.c.session_id, record.c.key).where(
         record.c.id.in_(select(each("ids").c.value)), record.c.user_id.concat("") == param("user_id")
     )
 )
+
+
+class About(NamedTuple):
+    """Where a record lies."""
+
+    layer: str
+    session_id: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +107,15 @@ def _records(
     most = limit if layer else min(2 * limit, MAX_LIMIT)
     scored = reading.search(tx, Within(scope.user_id, layer), query, most, hit)
     found = [(number, replace(made, score=score)) for (number, made), score in scored if made.layer != MESSAGES]
-    sessions = sessions_of(tx, scope, [number for number, made in found if made.layer == TOOL_RESULTS])
-    return [(number, replace(made, session_id=sessions.get(number, ""))) for number, made in found]
+    results = [number for number, made in found if made.layer == TOOL_RESULTS]
+    known = about(tx, scope.user_id, results) if results else {}
+    return [(at, replace(made, session_id=known[at].session_id) if at in known else made) for at, made in found]
 
 
-def sessions_of(tx: Transaction, scope: Scope, numbers: list[int]) -> dict[int, str]:
-    """Return the sessions that some records of a user belong to, by their numbers."""
-    return dict(tx.all(_SESSIONS, ids=json.dumps(numbers), user_id=scope.user_id)) if numbers else {}
+def about(tx: Transaction, user_id: str, numbers: Iterable[int]) -> dict[int, About]:
+    """Return where some records of a user lie, by their numbers; without those that are not there."""
+    rows = tx.all(_ABOUT, ids=json.dumps(list(numbers)), user_id=user_id)
+    return {number: About(*place) for number, *place in rows}
 
 
 def _messages(
@@ -116,6 +128,7 @@ def _messages(
 
 
 def message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
+    """Return a message as a hit, its score times `scale`."""
     message = hit.message
     text = "\n".join(
         part for part in (searchable(message.content), *map(call_as_text, message.tool_calls or ())) if part

@@ -18,8 +18,8 @@ from memdb.llm import client
 from memdb.llm.anthropic import AnthropicChat
 from memdb.llm.openai import OpenAIChat
 from memdb.markdown.index_service import MemoryIndexService
+from memdb.retrieval.asking import ask
 from memdb.retrieval.meaning import service as embedding_service
-from memdb.retrieval.notes.asking import ask
 from tests.llm.server import Answer, Server
 
 HELLO = [{"role": "user", "content": "hello"}]

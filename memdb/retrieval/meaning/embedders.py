@@ -10,7 +10,7 @@ from typing import Any
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_range
 from memdb.protocols import Embedder
-from memdb.retrieval.notes.asking import is_wanted
+from memdb.retrieval.asking import cancels_us
 from memdb.storage.vectors import MAX_DIMENSIONS, packed
 from memdb.text.check import check_id
 from memdb.text.query import cleaned
@@ -82,7 +82,7 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str], *, method: str = 
     except ModelError:
         raise
     except (Exception, asyncio.CancelledError) as error:  # of the user's code: anything may come
-        if isinstance(error, asyncio.CancelledError) and is_wanted():
+        if cancels_us(error):
             raise
         raise ModelError(f"the embedder {name!r} failed: {cleaned(str(error)) or type(error).__name__}") from error
     if identity(embedder) != known:

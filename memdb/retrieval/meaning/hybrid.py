@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
-
-from sqlalchemy import select
+from typing import TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.layers import reading
@@ -17,12 +14,10 @@ from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.message import MESSAGE, Message, ScoredMessage, message_of
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.record import Record
-from memdb.retrieval.find import Hit, message_hit, text_of
+from memdb.retrieval.find import Hit, about, message_hit, text_of
 from memdb.retrieval.meaning.rankings import Answer, Question, Ranking, ranked
 from memdb.retrieval.meaning.service import EmbeddingService
 from memdb.scope import Scope
-from memdb.storage.schema import record
-from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
 from memdb.text.check import check_id
@@ -33,20 +28,6 @@ LAYERS = (PAGES, ITEMS, MESSAGES, ENTITIES)
 QUERY_CHARS = 2_000  # of a query that the embedder is given; all of its words count for BM25
 
 R = TypeVar("R")
-
-_ABOUT = Statement(
-    select(record.c.id, record.c.layer, record.c.session_id, record.c.key).where(
-        record.c.id.in_(select(each("ids").c.value)), (record.c.user_id.concat("")) == param("user_id")
-    )
-)
-
-
-class About(NamedTuple):
-    """Where a record lies."""
-
-    layer: str
-    session_id: str
-    key: str
 
 
 class HybridSearch:
@@ -105,8 +86,8 @@ class HybridSearch:
         asked = _question(self.scope, query, PAGES, k, bm25_weight, categories, None)
 
         def keys(tx: Transaction, answer: Answer) -> list[str]:
-            about = _about(tx, asked.user_id, answer.ranking)
-            return [about[number].key for number, _ in answer.ranking if number in about]
+            known = about(tx, asked.user_id, [number for number, _ in answer.ranking])
+            return [known[number].key for number, _ in answer.ranking if number in known]
 
         return await self._answered(asked, keys)
 
@@ -155,14 +136,10 @@ def _question(
     )
 
 
-def _about(tx: Transaction, user_id: str, ranking: Ranking) -> dict[int, About]:
-    rows = tx.all(_ABOUT, ids=json.dumps([number for number, _ in ranking]), user_id=user_id)
-    return {number: About(*place) for number, *place in rows}
-
-
 def _hits(tx: Transaction, user_id: str, ranking: Ranking, marker: Marker) -> list[Hit]:
     """Return records as hits, in the order of a ranking; those that cannot be read are left out."""
-    about, scores = _about(tx, user_id, ranking), dict(ranking)
+    scores = dict(ranking)
+    known = about(tx, user_id, scores)
 
     def record_hit(found: Record) -> tuple[int, Hit]:
         score = scores[found.id]
@@ -170,11 +147,11 @@ def _hits(tx: Transaction, user_id: str, ranking: Ranking, marker: Marker) -> li
 
     def scored_hit(found: Record, *own: str | int | None) -> tuple[int, Hit]:
         message: Message = message_of(found, *own)  # type: ignore[arg-type]
-        scored = ScoredMessage(message, scores[found.id], about[found.id].session_id, 0.0, {})
+        scored = ScoredMessage(message, scores[found.id], known[found.id].session_id, 0.0, {})
         return found.id, message_hit(scored, 1.0, marker)
 
-    messages = [number for number, place in about.items() if place.layer == MESSAGES]
-    others = [number for number in about if about[number].layer != MESSAGES]
+    messages = [number for number, place in known.items() if place.layer == MESSAGES]
+    others = [number for number in known if known[number].layer != MESSAGES]
     made = dict(reading.shaped(tx, reading.by_ids(tx, user_id, others), record_hit))
     if messages:
         made |= reading.shaped(tx, reading.by_ids(tx, user_id, messages, MESSAGE), scored_hit, MESSAGE)

@@ -14,8 +14,8 @@ from memdb.layers.notes.names import Note
 from memdb.layers.page import LAYER
 from memdb.layers.record import Place
 from memdb.protocols import ChatModel
+from memdb.retrieval.asking import check_model
 from memdb.retrieval.notes import index_form
-from memdb.retrieval.notes.asking import check_model
 from memdb.retrieval.notes.index_form import FileEntry, IndexReport
 from memdb.retrieval.notes.populating import PopulateReport, populate
 from memdb.scope import Scope

@@ -13,7 +13,7 @@ from memdb.layers.notes import indexing as note_indexing
 from memdb.layers.notes.indexing import Reading
 from memdb.layers.record import Place
 from memdb.protocols import ChatModel
-from memdb.retrieval.notes.asking import ask
+from memdb.retrieval.asking import ask
 from memdb.storage.engine import Engine
 from memdb.text.answer import list_of_texts, one_line
 from memdb.text.check import is_valid

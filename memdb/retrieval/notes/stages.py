@@ -11,7 +11,7 @@ from memdb.errors import InvalidInput, MissingFile, ModelError, StorageError
 from memdb.layers.arguments import MAX_LIMIT, check_query, check_range, check_score
 from memdb.layers.notes.index import IndexEntry
 from memdb.protocols import ChatModel
-from memdb.retrieval.notes.asking import ask, check_model
+from memdb.retrieval.asking import ask, check_model
 from memdb.retrieval.notes.indexed import checked_categories
 from memdb.retrieval.notes.loading import Counter, Loaded, NotLoaded, check_counter, check_overflow
 from memdb.retrieval.notes.selection import Selection

@@ -1,4 +1,4 @@
-"""Asking a chat model for a text."""
+"""Asking what is not ours: a chat model for a text, and whose cancellation it is that comes out of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from memdb.protocols import ChatModel
 from memdb.text.query import cleaned
 
 
-def is_wanted() -> bool:
-    """Return whether the running task itself was cancelled; if not, what was cancelled is something that it awaited.
+def cancels_us(error: BaseException) -> bool:
+    """Return whether an error is the cancellation of the running task, not of something that a model awaited.
 
     A client that cancels its own work (a shared request, a time-out of its own) has failed; nobody wants us to end.
     """
     task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
 
 def check_model(llm: object, name: str = "llm") -> None:
@@ -41,7 +41,7 @@ async def ask(llm: ChatModel, prompt: str, max_tokens: int | None = None) -> str
     except AssertionError:  # a model that a test has made says that it should not have been asked
         raise
     except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and is_wanted():
+        if cancels_us(error):
             raise
         raise ModelError(f"{type(llm).__name__} failed: {cleaned(str(error)) or type(error).__name__}") from error
     if not isinstance(content, str):
