@@ -11,98 +11,34 @@ from __future__ import annotations
 import logging
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from memdb.database import Database, open
-    from memdb.errors import (
-        AlreadyExists,
-        Busy,
-        Closed,
-        Corrupt,
-        GraphError,
-        InvalidInput,
-        MemdbError,
-        MissingExtra,
-        MissingFile,
-        ModelError,
-        NotAMemdbFile,
-        NotFound,
-        RetrievalError,
-        SchemaTooNew,
-        SerializationError,
-        StorageError,
-    )
-    from memdb.layers.conversation import ConversationMemory
-    from memdb.layers.embeddings import Progress
-    from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
-    from memdb.layers.graph import KnowledgeGraph
-    from memdb.layers.items import MemoryFilter, MemoryItem, MemoryStore, ScoredMemory
-    from memdb.layers.jsonl import ImportReport
-    from memdb.layers.knowledge import KnowledgePage, KnowledgeStore, PageIndexEntry, ScoredPage
-    from memdb.layers.message import Message, ScoredMessage
-    from memdb.layers.policies import Capacity, EvictionConfig, Hybrid, NoEviction, RecallBased, Ttl
-    from memdb.layers.recall import RecallBasedConfig, RecallStats
-    from memdb.layers.runtime.checkpoints import AgentCheckpoint
-    from memdb.layers.runtime.externalizing import ToolResultReference
-    from memdb.layers.runtime.manager import MemoryManager
-    from memdb.layers.runtime.result_pages import ToolResultLines, ToolResultSlice
-    from memdb.layers.runtime.result_search import ToolResultMatch
-    from memdb.layers.runtime.runs import AgentRun
-    from memdb.layers.runtime.tool_results import ToolResultInfo
-    from memdb.layers.runtime.working_memory import WorkingMemory
-    from memdb.layers.window import CompactConfig, ConversationMemoryConfig, MemoryStrategy
-    from memdb.llm.anthropic import AnthropicChat
-    from memdb.llm.compressor import Compression, WorkingMemoryCompressor
-    from memdb.llm.openai import OpenAIChat, OpenAIEmbedder
-    from memdb.markdown.export import export_folder
-    from memdb.markdown.index_service import MemoryIndexService
-    from memdb.markdown.report import ExportReport, Skipped, SyncReport
-    from memdb.markdown.sync import sync_folder
-    from memdb.markdown.watch import FolderWatch, watch_folder
-    from memdb.memory import Memory
-    from memdb.retrieval.composed import ComposedRetriever
-    from memdb.retrieval.context.builder import ContextBuilder
-    from memdb.retrieval.context.parts import Context, ContextSection, LeftOut
-    from memdb.retrieval.find import Hit
-    from memdb.retrieval.meaning.hybrid import HybridSearch
-    from memdb.retrieval.meaning.service import EmbeddingService
-    from memdb.retrieval.notes.index_form import IndexReport
-    from memdb.retrieval.notes.populating import PopulateReport
-    from memdb.retrieval.notes.stages import KnowledgeRetriever, RetrievedNotes
-    from memdb.retrieval.notes.store import MarkdownStore
-    from memdb.retrieval.ranking import Cut, RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem
-    from memdb.retrieval.retriever import MemoryRetriever
-    from memdb.retrieval.scoring import ScoreBreakdown, ScoreWeights, ScoringStrategy
-    from memdb.scope import Scope
-    from memdb.settings import AppSettings, MemorySettings, Settings
-    from memdb.storage.inspect import CheckReport
-    from memdb.storage.sessions import SessionInfo
-    from memdb.storage.upkeep import LayerStats, Stats
-    from memdb.text.extractor import SimpleKeywordExtractor, tags_from_name
-    from memdb.text.reply import ChatReply
-    from memdb.text.tokens import TokenCounter
-    from memdb.trees.exporting import export_tree
-    from memdb.trees.importing import import_tree
-    from memdb.trees.report import TreeReport
 
 # The public names of each module. Loaded on first use, so that `import memdb` stays light.
 _HOMES = {
     "memdb.database": "Database open",
     "memdb.errors": (
         "AlreadyExists Busy Closed Corrupt GraphError InvalidInput MemdbError MissingExtra MissingFile "
-        "ModelError NotAMemdbFile NotFound RetrievalError SchemaTooNew SerializationError StorageError"
+        "ModelError NotAMemdbFile NotFound RetrievalError SchemaTooNew SerializationError StorageError "
+        "UnknownBlock"
     ),
+    "memdb.layers.archive": "ArchivalMemory",
+    "memdb.layers.blocks.config": "BlockConfig MemoryConfig",
+    "memdb.layers.blocks.store": "BlockChange BlockInfo MemoryBlocks",
+    "memdb.layers.consolidated": "Unconsolidated",
     "memdb.layers.conversation": "ConversationMemory",
     "memdb.layers.embeddings": "Progress",
     "memdb.layers.entity": "GraphEntity GraphRelation ScoredEntity TagConstraints",
+    "memdb.layers.facts.entry": "HistoryEntry ScoredEntry",
+    "memdb.layers.facts.store": "FactStore LongTerm",
     "memdb.layers.graph": "KnowledgeGraph",
     "memdb.layers.items": "MemoryFilter MemoryItem MemoryStore ScoredMemory",
     "memdb.layers.jsonl": "ImportReport",
     "memdb.layers.knowledge": "KnowledgePage KnowledgeStore PageIndexEntry ScoredPage",
     "memdb.layers.message": "Message ScoredMessage",
+    "memdb.layers.passage": "Passage",
+    "memdb.layers.passage_search": "ScoredPassage",
     "memdb.layers.policies": "Capacity EvictionConfig Hybrid NoEviction RecallBased Ttl",
     "memdb.layers.recall": "RecallBasedConfig RecallStats",
     "memdb.layers.runtime.checkpoints": "AgentCheckpoint",
@@ -113,11 +49,21 @@ _HOMES = {
     "memdb.layers.runtime.runs": "AgentRun",
     "memdb.layers.runtime.tool_results": "ToolResultInfo",
     "memdb.layers.runtime.working_memory": "WorkingMemory",
+    "memdb.layers.versions": "Version",
     "memdb.layers.window": "CompactConfig ConversationMemoryConfig MemoryStrategy",
     "memdb.llm.anthropic": "AnthropicChat",
+    "memdb.llm.blocks": "SummarizingBlocks",
     "memdb.llm.compressor": "Compression WorkingMemoryCompressor",
+    "memdb.llm.consolidation.consolidator": "MemoryConsolidator",
+    "memdb.llm.consolidation.parts": "Consolidated Extracted",
+    "memdb.llm.consolidation.service": "ConsolidationService",
     "memdb.llm.openai": "OpenAIChat OpenAIEmbedder",
+    "memdb.llm.tools.result": "ToolResult",
+    "memdb.llm.tools.tool": "MemoryTool",
+    "memdb.llm.tools.toolset": "MemoryTools create_memory_tools",
     "memdb.markdown.export": "export_folder",
+    "memdb.markdown.fact_folder": "FactFolder",
+    "memdb.markdown.fact_folder_report": "Conflict FolderReport",
     "memdb.markdown.index_service": "MemoryIndexService",
     "memdb.markdown.report": "ExportReport Skipped SyncReport",
     "memdb.markdown.sync": "sync_folder",
@@ -149,115 +95,7 @@ _HOMES = {
     "memdb.trees.report": "TreeReport",
 }
 
-__all__ = [
-    "AgentCheckpoint",
-    "AgentRun",
-    "AlreadyExists",
-    "AnthropicChat",
-    "AppSettings",
-    "Busy",
-    "Capacity",
-    "ChatReply",
-    "CheckReport",
-    "Closed",
-    "CompactConfig",
-    "ComposedRetriever",
-    "Compression",
-    "Context",
-    "ContextBuilder",
-    "ContextSection",
-    "ConversationMemory",
-    "ConversationMemoryConfig",
-    "Corrupt",
-    "Cut",
-    "Database",
-    "EmbeddingService",
-    "EvictionConfig",
-    "ExportReport",
-    "FolderWatch",
-    "GraphEntity",
-    "GraphError",
-    "GraphRelation",
-    "Hit",
-    "Hybrid",
-    "HybridSearch",
-    "ImportReport",
-    "IndexReport",
-    "InvalidInput",
-    "KnowledgeGraph",
-    "KnowledgePage",
-    "KnowledgeRetriever",
-    "KnowledgeStore",
-    "LayerStats",
-    "LeftOut",
-    "MarkdownStore",
-    "MemdbError",
-    "Memory",
-    "MemoryFilter",
-    "MemoryIndexService",
-    "MemoryItem",
-    "MemoryManager",
-    "MemoryRetriever",
-    "MemorySettings",
-    "MemoryStore",
-    "MemoryStrategy",
-    "Message",
-    "MissingExtra",
-    "MissingFile",
-    "ModelError",
-    "NoEviction",
-    "NotAMemdbFile",
-    "NotFound",
-    "OpenAIChat",
-    "OpenAIEmbedder",
-    "PageIndexEntry",
-    "PopulateReport",
-    "Progress",
-    "RecallBased",
-    "RecallBasedConfig",
-    "RecallStats",
-    "RetrievalError",
-    "RetrievalResult",
-    "RetrievalStrategy",
-    "RetrievedNotes",
-    "RetrieverConfig",
-    "SchemaTooNew",
-    "Scope",
-    "ScoreBreakdown",
-    "ScoreWeights",
-    "ScoredEntity",
-    "ScoredItem",
-    "ScoredMemory",
-    "ScoredMessage",
-    "ScoredPage",
-    "ScoringStrategy",
-    "SerializationError",
-    "SessionInfo",
-    "Settings",
-    "SimpleKeywordExtractor",
-    "Skipped",
-    "Stats",
-    "StorageError",
-    "SyncReport",
-    "TagConstraints",
-    "TokenCounter",
-    "ToolResultInfo",
-    "ToolResultLines",
-    "ToolResultMatch",
-    "ToolResultReference",
-    "ToolResultSlice",
-    "TreeReport",
-    "Ttl",
-    "WorkingMemory",
-    "WorkingMemoryCompressor",
-    "export_folder",
-    "export_tree",
-    "import_tree",
-    "open",
-    "sync_folder",
-    "tags_from_name",
-    "watch_folder",
-]
+__all__ = sorted(name for names in _HOMES.values() for name in names.split())
 
 # A library does not write to stderr on its own: without a handler, Python would print our warnings there.
 logging.getLogger("memdb").addHandler(logging.NullHandler())

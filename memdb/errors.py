@@ -2,7 +2,8 @@
 
 MemdbError
 ├── NotFound            (also LookupError)    nothing has that id
-│   └── MissingFile     (also FileNotFoundError)
+│   ├── MissingFile     (also FileNotFoundError)
+│   └── UnknownBlock    (also InvalidInput)   a session has no memory block of that name
 ├── AlreadyExists                             something has that id already
 ├── InvalidInput        (also ValueError)     an argument is not what it must be
 ├── StorageError                              the file could not do it
@@ -53,6 +54,10 @@ class AlreadyExists(MemdbError):
 
 class InvalidInput(MemdbError, ValueError):
     """An argument is not what it must be; the message names it."""
+
+
+class UnknownBlock(NotFound, InvalidInput):
+    """A session has no memory block of that name (Asterix document: a ValueError)."""
 
 
 class StorageError(MemdbError):

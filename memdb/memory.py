@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.layers.layer import Inside, Live, Mode
@@ -13,7 +13,12 @@ from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 
 if TYPE_CHECKING:
+    import os
+
+    from memdb.layers.archive import ArchivalMemory
+    from memdb.layers.blocks.store import MemoryBlocks
     from memdb.layers.conversation import ConversationMemory
+    from memdb.layers.facts.store import FactStore
     from memdb.layers.graph import KnowledgeGraph
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from memdb.retrieval.meaning.service import EmbeddingService
     from memdb.retrieval.notes.store import MarkdownStore
     from memdb.retrieval.retriever import MemoryRetriever
+    from memdb.storage.transfer import Exported, Imported
 
 R = TypeVar("R")
 
@@ -62,6 +68,28 @@ class Memory(Generic[Mode]):
         from memdb.layers.conversation import ConversationMemory
 
         return ConversationMemory(self.scope, self._home)
+
+    @cached_property
+    def facts(self) -> FactStore[Mode]:
+        """The text that stands in every prompt, and the history of what happened."""
+        from memdb.layers.facts.store import FactStore
+
+        return FactStore(self.scope, self._home, consolidate=_consolidate)
+
+    @cached_property
+    def blocks(self) -> MemoryBlocks[Mode]:
+        """Named texts of the session that the agent edits, each of a limited size."""
+        from memdb.layers.blocks.store import MemoryBlocks
+
+        return MemoryBlocks(self.scope, self._home, summarizing=_summarizing)
+
+    @cached_property
+    def archive(self) -> ArchivalMemory[Mode]:
+        """Passages that were put away, to be searched."""
+        from memdb.layers.archive import ArchivalMemory
+
+        hybrid = None if self._embeddings is None else lambda: self.hybrid
+        return ArchivalMemory(self.scope, self._home, hybrid=hybrid)
 
     @cached_property
     def pages(self) -> KnowledgeStore[Mode]:
@@ -126,3 +154,66 @@ class Memory(Generic[Mode]):
         home = self._home
         assert isinstance(home, Engine)
         return await home.write(act)
+
+    async def export_state(self: Memory[Live], path: str | os.PathLike[str]) -> Exported:
+        """Write the state of this scope to a file: what belongs to the session, and what the user has of no session.
+
+        All of it but vectors, which are made anew (Asterix document, save_state; decisions, "whole-state save and
+        load"). No key of a model's API, no setting of a client and no path of the database is in it: memdb stores none.
+        The file is an export, as `memdb export` writes it (memdb.storage.transfer), of one moment, while others go on.
+
+        Args:
+            path: the file; it is whole or not there. An earlier export there is replaced.
+
+        Returns:
+            What was written: counts, and what could not be read and went along as bytes.
+
+        Raises:
+            AlreadyExists: another kind of file is there.
+            InvalidInput, MissingFile, StorageError: the path cannot be written; an older file there is as it was.
+            SerializationError: a record is too large for a line.
+        """
+        from memdb.storage.transfer.state import export_state
+
+        return await export_state(self._engine("export_state"), self.scope, path)
+
+    async def import_state(self: Memory[Live], path: str | os.PathLike[str], *, replace: bool = False) -> Imported:
+        """Store what export_state() wrote, all of it or nothing; the user and session of the file become this scope's.
+
+        What is here under the same id is replaced, an earlier text of facts and blocks is kept as a version, and what
+        the file does not name stays. Importing again changes nothing.
+
+        Args:
+            path: the file.
+            replace: whether this scope is emptied first, so that it holds exactly what the file says. Other sessions
+                of the user keep what is theirs, but share what belongs to the user.
+
+        Returns:
+            What was stored.
+
+        Raises:
+            MissingFile: there is no such file.
+            InvalidInput: it is no state, or one of a newer memdb, or damaged, with the first line that is; nothing was
+                stored.
+            StorageError: and its kin, when the file could not be read or stored; nothing was stored.
+        """
+        from memdb.storage.transfer.state import import_state
+
+        return await import_state(self._engine("import_state"), self.scope, path, replace=replace)
+
+    def _engine(self, method: str) -> Engine:
+        if not isinstance(self._home, Engine):
+            raise InvalidInput(f"a unit reads and writes no files: call {method} outside of it")
+        return self._home
+
+
+def _consolidate(*args: Any, **options: Any) -> Any:
+    from memdb.llm.consolidation.chunk import consolidate
+
+    return consolidate(*args, **options)
+
+
+def _summarizing(*args: Any, **options: Any) -> Any:
+    from memdb.llm.blocks import SummarizingBlocks
+
+    return SummarizingBlocks(*args, **options)

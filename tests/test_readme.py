@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,9 @@ def test_every_layer_method_is_named_and_exists():
         ("manager", memdb.MemoryManager),
         ("notes", memdb.MarkdownStore),
         ("hybrid", memdb.HybridSearch),
+        ("facts", memdb.FactStore),
+        ("blocks", memdb.MemoryBlocks),
+        ("archive", memdb.ArchivalMemory),
     ):
         named = re.search(rf"`memory\.{layer}`: (.*?) \|", README).group(1)
         public = {name for parent in kind.__mro__ for name in vars(parent) if not name.startswith("_")}
@@ -79,6 +83,14 @@ def test_the_public_names_are_sorted_and_importable():
         assert getattr(memdb, name).__doc__
     with pytest.raises(AttributeError):
         _ = memdb.nonsense
+
+
+def test_type_checkers_see_the_names_that_there_are():
+    stub = Path(memdb.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: home for home, name in re.findall(r"^from (memdb\S*) import \w+ as (\w+)$", stub, flags=re.M)}
+    assert homes.keys() == {*memdb.__all__, "protocols", "testing"}
+    for name in memdb.__all__:
+        assert getattr(memdb, name) is getattr(import_module(homes[name]), name)
 
 
 def test_importing_memdb_is_light():

@@ -19,6 +19,7 @@ from memdb.cli.files import backup, init, migrate
 from memdb.cli.forget import forget
 from memdb.cli.graph import commands as graph_commands
 from memdb.cli.graph import graph
+from memdb.cli.history import history
 from memdb.cli.ingest import ingest
 from memdb.cli.look import check, info
 from memdb.cli.messages import messages
@@ -39,6 +40,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     pages,
     messages,
+    history,
     state,
     graph,
     info,

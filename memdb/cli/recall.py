@@ -21,6 +21,7 @@ class Recallable(StrEnum):
     items = "items"
     pages = "pages"
     graph = "graph"
+    archive = "archive"
 
 
 class Order(StrEnum):
@@ -65,11 +66,16 @@ async def _read(
     file: str, user: str | None, layer: Recallable | None, limit: int, order: Order, never: bool
 ) -> list[Usefulness]:
     async with opened(file) as db:
-        from memdb.layers import entity, items, page
+        from memdb.layers import archive, entity, items, page
         from memdb.retrieval.recalled import LAYERS, never_recalled, recalled
         from memdb.scope import Scope
 
-        names = {Recallable.items: items.LAYER, Recallable.pages: page.LAYER, Recallable.graph: entity.LAYER}
+        names = {
+            Recallable.items: items.LAYER,
+            Recallable.pages: page.LAYER,
+            Recallable.graph: entity.LAYER,
+            Recallable.archive: archive.LAYER,
+        }
         owner = choose_user(file, (await db.stats()).layers, user)
         if owner is None:
             return []

@@ -25,6 +25,10 @@ class LayerName(StrEnum):
     messages = "messages"
     pages = "pages"
     graph = "graph"
+    archive = "archive"
+    history = "history"
+    facts = "facts"
+    blocks = "blocks"
     tool_results = "tool_results"
 
 
@@ -63,7 +67,10 @@ async def _search(
 ) -> tuple[list[Hit], float]:
     """Return what is found, and in how many seconds."""
     async with opened(file) as db:
-        from memdb.layers import conversation, entity, items, page
+        from memdb.layers import archive, conversation, entity, items, page
+        from memdb.layers.blocks import stored as blocks
+        from memdb.layers.facts import entry as history
+        from memdb.layers.facts import store as facts
         from memdb.layers.runtime import stored_results
         from memdb.retrieval.find import find
         from memdb.scope import Scope
@@ -73,6 +80,10 @@ async def _search(
             LayerName.messages: conversation.LAYER,
             LayerName.pages: page.LAYER,
             LayerName.graph: entity.LAYER,
+            LayerName.archive: archive.LAYER,
+            LayerName.history: history.LAYER,
+            LayerName.facts: facts.LAYER,
+            LayerName.blocks: blocks.LAYER,
             LayerName.tool_results: stored_results.LAYER,
         }
         owner = choose_user(file, (await db.stats()).layers, user)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memdb.database import Database
     from memdb.layers.layer import Live
     from memdb.layers.runtime.manager import MemoryManager
+    from memdb.memory import Memory
 
 PART_BYTES = 1024 * 1024  # of a tool result that is printed
 
@@ -69,7 +70,7 @@ def state(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many at most of a list.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Print what an agent is doing: its state, working memory and last checkpoint, or list the sessions.
+    """Print what an agent is doing: its state, working memory, blocks and last checkpoint, or list the sessions.
 
     --json prints states, checkpoints and tool results in the envelopes of the local-ai document.
 
@@ -91,15 +92,14 @@ async def _print(file: str, user: str | None, session: str | None, wanted: Wante
         held = [LayerStats(one, "state", 0, 0) for one in await db.read(runtime_sessions.users)]
         owner = choose_user(file, held, user)
         if owner is None:
-            return "no state, working memory, checkpoints or tool results"
+            return "no state, working memory, blocks, checkpoints or tool results"
         sessions = [session] if session else await db.read(runtime_sessions.sessions, owner)
         if not sessions:
-            return f"no state, working memory, checkpoints or tool results of user {output.shortened(owner)}"
+            return f"no state, working memory, blocks, checkpoints or tool results of user {output.shortened(owner)}"
         if len(sessions) > 1:
             await _list(db, owner, sessions, wanted)
             return ""
-        manager = db.memory(owner, sessions[0]).manager
-        missing = await _print_one(manager, wanted)
+        missing = await _print_one(db.memory(owner, sessions[0]), wanted)
         return missing and f"{missing} in the session {output.shortened(sessions[0])}"
 
 
@@ -110,7 +110,8 @@ async def _list(db: Database, owner: str, sessions: list[str], wanted: Wanted) -
     state_view.sessions(found, wanted.as_json)
 
 
-async def _print_one(manager: MemoryManager[Live], wanted: Wanted) -> str:
+async def _print_one(memory: Memory[Live], wanted: Wanted) -> str:
+    manager = memory.manager
     if wanted.id is not None:
         return await _checkpoint(manager, wanted)
     if wanted.checkpoints:
@@ -126,15 +127,17 @@ async def _print_one(manager: MemoryManager[Live], wanted: Wanted) -> str:
             return await _result(manager, wanted.result, wanted)
         except MissingFile:
             return f"no tool result {output.shortened(wanted.result)}"
-    return await _all(manager, wanted)
+    return await _all(memory, wanted)
 
 
-async def _all(manager: MemoryManager[Live], wanted: Wanted) -> str:
+async def _all(memory: Memory[Live], wanted: Wanted) -> str:
+    manager, contents = memory.manager, await memory.blocks.get_memory()
+    blocks = [(name, contents.get(name, ""), info) for name, info in (await memory.blocks.get_block_info()).items()]
     envelope, working = await manager.state_envelope(), await manager.working_memory()
     last, results = await manager.latest_checkpoint(), await manager.tool_results(10_000)
-    state_view.whole(envelope, working, last, results, wanted.as_json)
-    found = envelope is not None or working.content or last is not None or results
-    return "" if found else "no state, working memory, checkpoints or tool results"
+    state_view.whole(envelope, working, blocks, last, results, wanted.as_json)
+    found = envelope is not None or working.content or blocks or last is not None or results
+    return "" if found else "no state, working memory, blocks, checkpoints or tool results"
 
 
 async def _checkpoint(manager: MemoryManager[Live], wanted: Wanted) -> str:

@@ -12,6 +12,7 @@ from memdb.cli import output
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from memdb.layers.blocks.store import BlockInfo
     from memdb.layers.runtime.checkpoints import AgentCheckpoint
     from memdb.layers.runtime.result_search import ToolResultMatch
     from memdb.layers.runtime.tool_results import ToolResultInfo
@@ -21,16 +22,22 @@ if TYPE_CHECKING:
 def whole(
     envelope: dict[str, Any] | None,
     working: WorkingMemory,
+    blocks: Sequence[tuple[str, str, BlockInfo]],
     last: AgentCheckpoint | None,
     results: Sequence[ToolResultInfo],
     as_json: bool,
 ) -> None:
-    """Print a session's state, working memory, last checkpoint, and how many tool results it has."""
+    """Print a session's state, working memory, blocks, last checkpoint, and how many tool results it has.
+
+    Args:
+        blocks: name, content and what else is known of each.
+    """
     if as_json:
         output.emit(
             {
                 "state": envelope,
                 "working_memory": working._asdict() if working.revision else None,
+                "blocks": {name: _block_as_data(content, info) for name, content, info in blocks},
                 "checkpoint": None if last is None else _as_data(last),
                 "tool_results": len(results),
             }
@@ -42,12 +49,27 @@ def whole(
     if working.content:
         _heading("working memory", f"revision {working.revision:,}", _when(working.updated_at or 0))
         output.say(output.printable(working.content.removesuffix("\n")))
+    for name, content, info in blocks:
+        _block(name, content, info)
     if last is not None:
         _heading("last checkpoint", *_about(last))
         _pretty(last.payload)
     if results:
         size = output.size(sum(info.size for info in results))
         _heading("tool results", output.amount(len(results), "result"), f"{size}; --tool-results lists them")
+
+
+def _block(name: str, content: str, info: BlockInfo) -> None:
+    held = f"{info.tokens:,} of {info.size_limit:,} tokens, priority {info.priority}"
+    _heading("block", name, held, f"version {info.version:,}", _minute(info.last_updated))
+    if content:
+        output.say(output.printable(content.removesuffix("\n")))
+
+
+def _block_as_data(content: str, info: BlockInfo) -> dict[str, Any]:
+    from memdb.storage.clock import to_text
+
+    return {"content": content, **info._asdict(), "last_updated": to_text(info.last_updated)}
 
 
 def sessions(found: Sequence[tuple[str, dict[str, Any] | None]], as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import dropwhile, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import and_, delete, select
@@ -12,7 +12,8 @@ from memdb.errors import InvalidInput
 from memdb.layers import cursor, reading, records
 from memdb.layers.arguments import check_bulk, check_limit, check_whole
 from memdb.layers.compaction import compacted, exact_counter
-from memdb.layers.history import groups, is_answer, legal
+from memdb.layers.consolidated import ConsolidatedMessages
+from memdb.layers.history import legal
 from memdb.layers.layer import Live, Mode, reads, writes
 from memdb.layers.message import (
     KEY_DIGITS,
@@ -71,7 +72,7 @@ _OWN_ROW = Statement(
 )
 
 
-class ConversationMemory(RecalledMessages[Mode]):
+class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
     """The messages of one session, in the order of adding (agcore document, section 3.6). Stored ones never change."""
 
     _config: ConversationMemoryConfig | None = None
@@ -160,7 +161,15 @@ class ConversationMemory(RecalledMessages[Mode]):
             max_messages: only so many of the newest, before what is not legal is left out; None for all.
         """
         most = None if max_messages is None else check_limit(max_messages, "max_messages")
-        history = legal(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
+        return self.history_of(self._newest(tx, most, cursor.consolidated_key(tx, self._place), None))
+
+    def history_of(self, messages: Sequence[Message]) -> list[Message]:
+        """Return what a model is sent of stored messages, as get_history does of those after the cursor; no I/O.
+
+        Args:
+            messages: consecutive ones, oldest first.
+        """
+        history = legal(messages)
         if self._config is None or self._config.compact is None:
             return history
         return compacted(history, self._config.compact, exact_counter())
@@ -189,32 +198,6 @@ class ConversationMemory(RecalledMessages[Mode]):
         count = tx.run(_CLEAR, **self._place.values())
         cursor.consolidate(tx, self._place, 0)
         return count
-
-    @reads
-    def last_consolidated(self, tx: Transaction) -> int:
-        """Return the cursor: how many messages, from the first, are consolidated and no longer in the history."""
-        return cursor.consolidated(tx, self._place)
-
-    @writes
-    def compact(self, tx: Transaction, keep_last: int = 6) -> int:
-        """Move the cursor forward so that the history keeps its last messages; nothing is deleted (decisions).
-
-        Args:
-            keep_last: how many messages stay at least; more do where the cut would part a call from its results.
-
-        Returns:
-            The cursor: how many messages are consolidated now.
-        """
-        place, keep = self._place, check_limit(keep_last, "keep_last")
-        after, limit = cursor.consolidated_key(tx, place), 2 * keep + 16
-        while True:
-            newest = self._newest(tx, limit, after, None)
-            whole = len(newest) < limit
-            if position := _end_before(newest, keep, whole=whole):
-                cursor.consolidate_to(tx, place, key_of(position))
-            if position or whole:
-                return cursor.consolidated(tx, place)
-            limit *= 4
 
     async def export_jsonl(self: ConversationMemory[Live], path: str | os.PathLike[str]) -> int:
         """Write the session to a file of JSON lines, whole or not at all; see memdb.layers.jsonl for the form.
@@ -281,19 +264,3 @@ def _append(
     if any(configs):
         evict(tx, configs, rows)
     return [int(values["key"]) for values in rows]
-
-
-def _end_before(messages: Sequence[Message], keep: int, *, whole: bool) -> int:
-    """Return the position after which at least `keep` messages stay and no call is parted from its results; 0 for none.
-
-    Args:
-        messages: the newest, oldest first.
-        whole: whether there are no older ones; else the first results may be those of an older call.
-    """
-    kept = 0
-    known = messages if whole else list(dropwhile(is_answer, messages))
-    for group in reversed(list(groups(known))):
-        if kept >= keep:
-            return group[-1].position or 0
-        kept += len(group)
-    return 0

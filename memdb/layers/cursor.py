@@ -50,6 +50,9 @@ _REMEMBER = Statement(
     )
     .on_conflict_do_nothing(index_elements=["user_id", "session_id"])
 )
+_ANY_BETWEEN = Statement(
+    select(record.c.id).where(here(), param("after") < record.c.key, param("upto") >= record.c.key).limit(1)
+)
 _NTH = Statement(select(record.c.id).where(here()).order_by(record.c.key).limit(1).offset(param("before")))
 
 
@@ -91,6 +94,27 @@ def consolidate_to(tx: Transaction, place: Place, key: str) -> None:
     """Let a session's messages up to the one with this key count as consolidated."""
     record_id = tx.value(_ID, **place.values(key=key))
     tx.run(_SET, **place.values(record_id=record_id or 0, now=tx.now))
+
+
+def stands_at(tx: Transaction, place: Place, key: str) -> bool:
+    """Whether the same messages are unconsolidated as when the cursor stood at a key.
+
+    It may stand elsewhere: the message it stood at may have left the window since, with all before it.
+    """
+    present = consolidated_key(tx, place)
+    if present == key:
+        return True
+    after, upto = sorted((present, key))
+    return tx.value(_ANY_BETWEEN, **place.values(after=after, upto=upto)) is None
+
+
+def move_to(tx: Transaction, place: Place, key: str) -> bool:
+    """Let a session's messages up to the one with this key count as consolidated; False where there is none."""
+    record_id = tx.value(_ID, **place.values(key=key))
+    if record_id is None:
+        return False
+    tx.run(_SET, **place.values(record_id=record_id, now=tx.now))
+    return True
 
 
 def remember_session(tx: Transaction, place: Place, created_at: str, metadata: str) -> None:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_bulk, check_range
+from memdb.layers.layer import Live
+from memdb.layers.runtime.manager import MemoryManager
 from memdb.llm.summary_prompts import merging, shrinking
 from memdb.llm.transcript import cut_middle, fitting, transcript_pieces
 from memdb.protocols import ChatModel
@@ -19,10 +21,6 @@ from memdb.text.reply import ChatReply
 from memdb.text.section_headings import GOAL, SECTIONS
 from memdb.text.sections import Sections, goal_of, join_entries, parse_sections, render_sections, trim_sections
 from memdb.text.tokens import Sendable, TokenCounter
-
-if TYPE_CHECKING:
-    from memdb.layers.layer import Live
-    from memdb.memory import Memory
 
 TARGET_TOKENS = 768
 PROMPT_TOKENS = 6_000
@@ -54,6 +52,15 @@ class WorkingMemoryStore(Protocol):
 
     async def store_summary(self, content: str, *, if_revision: int, current_task: str | None) -> bool:
         """Store the working memory and L0's current_task in one unit; False, and nothing, at another revision."""
+        ...
+
+
+class HasManager(Protocol):
+    """What a compressor needs of a memdb.Memory."""
+
+    @property
+    def manager(self) -> MemoryManager[Live]:
+        """Its state, working memory, checkpoints and tool results."""
         ...
 
 
@@ -109,7 +116,7 @@ class WorkingMemoryCompressor:
 
     def __init__(
         self,
-        memory: Memory[Live] | WorkingMemoryStore,
+        memory: HasManager | WorkingMemoryStore,
         llm: ChatModel,
         counter: Counter | None = None,
         target_tokens: int = TARGET_TOKENS,

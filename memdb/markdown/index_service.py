@@ -25,6 +25,8 @@ from memdb.protocols import ChatModel
 from memdb.retrieval.asking import check_model
 from memdb.retrieval.notes.indexed import checked_categories
 from memdb.scope import DEFAULT_USER
+from memdb.text.query import cleaned
+from memdb.text.traced import traced
 
 if TYPE_CHECKING:
     from memdb.database import Database
@@ -223,7 +225,8 @@ class MemoryIndexService:
                 self.problems[category] = problem
                 what = f"the category {category!r}" if category else "the index of notes"
                 expected = isinstance(error, MemdbError | OSError)
-                log.warning("%s is not in step: %s", what, problem, exc_info=None if expected else error)
+                trace = "" if expected else f"\n{traced(error)}"
+                log.warning("%s is not in step: %s%s", what, cleaned(problem), trace)
             return False
         self.problems.pop(category, None)
         return True

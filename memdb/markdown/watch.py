@@ -17,6 +17,8 @@ from memdb.layers.knowledge import DEFAULT_CATEGORY
 from memdb.markdown.report import SyncReport
 from memdb.markdown.sync import sync_folder
 from memdb.scope import DEFAULT_USER
+from memdb.text.query import cleaned
+from memdb.text.traced import traced
 
 if TYPE_CHECKING:
     from memdb.database import Database
@@ -174,4 +176,5 @@ class FolderWatch:
         if complaint != self._complaint:  # once, not every three seconds
             self._complaint = complaint
             expected = isinstance(error, MemdbError | OSError)
-            log.warning("%s is not in step: %s", self._folder, complaint, exc_info=None if expected else error)
+            trace = "" if expected else f"\n{traced(error)}"
+            log.warning("%s is not in step: %s%s", self._folder, cleaned(complaint), trace)

@@ -12,9 +12,11 @@ from sqlalchemy import select
 
 from memdb.layers import reading
 from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
+from memdb.layers.blocks.stored import LAYER as BLOCKS
 from memdb.layers.conversation import LAYER as MESSAGES
 from memdb.layers.entity import LAYER as ENTITIES
-from memdb.layers.message import ScoredMessage
+from memdb.layers.facts.entry import LAYER as HISTORY
+from memdb.layers.message import ScoredMessage, is_key
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
 from memdb.layers.runtime.stored_results import LAYER as TOOL_RESULTS
@@ -29,6 +31,7 @@ from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet
 
 SOME_MORE = 20
+BY_SESSION = (TOOL_RESULTS, BLOCKS)  # beside messages, which have a search of their own
 # concat: or SQLite would walk the user's whole index instead of the numbers.
 _ABOUT = Statement(
     select(record.c.id, record.c.layer, record.c.session_id, record.c.key).where(
@@ -51,13 +54,13 @@ class Hit:
 
     Args:
         layer: the layer's name in the file, such as "page" or "item".
-        id: the record's id in its layer; of a message its position in the session.
+        id: the record's id in its layer; of a message its position in the session, of a history entry its number.
         title: its title; of an entity its name, of a message who speaks; '' where the layer has none.
         snippet: the stretch of its text that matched, with the places of the matched words.
         score: its BM25 score, of a message what it makes of its neighbours, too; above 0, higher is better, comparable
             within one answer only.
         created_at: when it was first stored, of a message when it was said, in UTC.
-        session_id: the session of a message or tool result; '' for layers that live by user.
+        session_id: the session of a message, tool result or block; '' for layers that live by user.
     """
 
     layer: str
@@ -101,14 +104,14 @@ def _records(
     """Return the best records but for messages, by record id."""
 
     def hit(found: Record) -> tuple[int, Hit]:
-        return found.id, Hit(found.layer, found.key, found.title, marker.snippet(text_of(found)), 0.0, found.created)
+        return found.id, Hit(found.layer, id_of(found), found.title, marker.snippet(text_of(found)), 0.0, found.created)
 
     # Messages take places away from others only where they are the better ones, so twice as many are asked for.
     most = limit if layer else min(2 * limit, MAX_LIMIT)
     scored = reading.search(tx, Within(scope.user_id, layer), query, most, hit)
     found = [(number, replace(made, score=score)) for (number, made), score in scored if made.layer != MESSAGES]
-    results = [number for number, made in found if made.layer == TOOL_RESULTS]
-    known = about(tx, scope.user_id, results) if results else {}
+    of_sessions = [number for number, made in found if made.layer in BY_SESSION]
+    known = about(tx, scope.user_id, of_sessions) if of_sessions else {}
     return [(at, replace(made, session_id=known[at].session_id) if at in known else made) for at, made in found]
 
 
@@ -142,6 +145,11 @@ def message_hit(hit: ScoredMessage, scale: float, marker: Marker) -> Hit:
         message.created_at or datetime.min.replace(tzinfo=UTC),
         hit.session_id,
     )
+
+
+def id_of(found: Record) -> str:
+    """Return what a record is called in its layer: an entry of the history by its number, others by their key."""
+    return str(int(found.key)) if found.layer == HISTORY and is_key(found.key) else found.key
 
 
 def text_of(found: Record) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, or_, select
 
 from memdb.errors import InvalidInput
+from memdb.layers.archive import LAYER as ARCHIVE
 from memdb.layers.arguments import check_limit
 from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.items import LAYER as ITEMS
@@ -24,7 +25,7 @@ from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
 
-LAYERS = (ITEMS, PAGES, ENTITIES)  # that live by user and whose records can be recalled
+LAYERS = (ITEMS, PAGES, ENTITIES, ARCHIVE)  # that live by user and whose records can be recalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,11 @@ Each check is a row: its sentence, a query for what is wrong, and the statements
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from memdb.storage.quarantine import NOW_SQL, RAW_SQL, OwnRow
+from memdb.storage.invariant import Check, orphans, unreadable, unreadable_rows
+from memdb.storage.invariants_of_texts import TEXT_CHECKS
+from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import checkpoint, state
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One invariant.
-
-    Args:
-        sentence: what is wrong, with {n} for how many.
-        count: a query for how many break it.
-        repair: statements that mend it; none when only a backup can.
-    """
-
-    sentence: str
-    count: str
-    repair: tuple[str, ...] = ()
-
-
-_ORPHANS = "FROM {table} WHERE NOT EXISTS (SELECT 1 FROM record WHERE record.id = {table}.{column})"
 _WRONG_TAGS = """
   SELECT record.user_id, json_each.value, record.layer, record.id
     FROM record, json_each(CASE WHEN json_valid(record.tags) THEN record.tags ELSE '[]' END)
@@ -37,7 +20,8 @@ _COUNTABLE = """
    UNION ALL SELECT user_id, 'state', session_id, length(CAST(state AS BLOB)) FROM state
    UNION ALL SELECT user_id, 'working_memory', session_id, length(CAST(content AS BLOB)) FROM working_memory
    UNION ALL SELECT user_id, 'checkpoint', session_id, 0 FROM checkpoint
-   UNION ALL SELECT user_id, 'payload', '', size FROM blob"""
+   UNION ALL SELECT user_id, 'payload', '', size FROM blob
+   UNION ALL SELECT user_id, 'version', session_id, length(CAST(content AS BLOB)) FROM version"""
 _TRUTH = f"""
   SELECT user_id, layer, '' AS session_id, count(*) AS records, sum(size) AS bytes
     FROM ({_COUNTABLE}) GROUP BY user_id, layer
@@ -53,11 +37,6 @@ _TOKENS = """(
     || CASE session_id WHEN '' THEN '' ELSE ' ' || id END)"""
 
 
-def _orphans(table: str, column: str) -> Check:
-    rows = _ORPHANS.format(table=table, column=column)
-    return Check(f"{{n}} rows of {table} belong to no record", f"SELECT count(*) {rows}", (f"DELETE {rows}",))
-
-
 _BROKEN_JSON = """FROM record
  WHERE NOT (json_valid(tags) AND json_valid(keywords) AND json_valid(metadata))
     OR id IN (SELECT record_id FROM message
@@ -66,7 +45,8 @@ _BROKEN_JSON = """FROM record
     OR id IN (SELECT record_id FROM tool_result WHERE NOT json_valid(head))"""
 _BODILESS = """FROM record
  WHERE layer = 'message' AND id NOT IN (SELECT record_id FROM message)
-    OR layer = 'tool_result' AND id NOT IN (SELECT record_id FROM tool_result)"""
+    OR layer = 'tool_result' AND id NOT IN (SELECT record_id FROM tool_result)
+    OR layer = 'block' AND id NOT IN (SELECT record_id FROM block)"""
 _WHOLE = """EXISTS (SELECT 1 FROM blob
                    WHERE (blob.id, blob.user_id) = ({table}.blob_id, {table}.user_id)
                      AND blob.size
@@ -110,46 +90,30 @@ _PASSED_OVER = """FROM eviction
                   AND NOT EXISTS (SELECT 1 FROM recall WHERE record_id = record.id AND recall_count > 0))"""
 
 
-def _unreadable_rows(sentence: str, rows: str, move: OwnRow, reason: str) -> Check:
-    """Rows of a table that stands by itself that the first read would set aside; the repair does so."""
-    return Check(sentence, f"SELECT count(*) {rows}", move.all_of(rows, reason))
-
-
-def _unreadable(sentence: str, rows: str, reason: str) -> Check:
-    """Records that the first read would set aside; the repair does so."""
-    return Check(
-        sentence,
-        f"SELECT count(*) {rows}",
-        (
-            f"""INSERT INTO quarantine (user_id, layer, session_id, "key", reason, raw, quarantined_at)
-                SELECT user_id, layer, session_id, "key", '{reason}', {RAW_SQL}, {NOW_SQL} {rows}""",
-            f"DELETE {rows}",
-        ),
-    )
-
-
 _LOOSE = f"""FROM relation
  WHERE source_id = target_id
     OR NOT {_ENTITY.format(end="source_id")}
     OR NOT {_ENTITY.format(end="target_id")}"""
+_NOWHERE = """(typeof(consolidated_id) != 'integer' OR consolidated_id < 0
+     OR consolidated_id > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'record'))"""
 _WEIGHTLESS = "NOT coalesce(weight BETWEEN 0 AND 1, 0)"
 
 
 CHECKS = (
-    _unreadable("{n} records hold broken JSON, and would be set aside by the first read", _BROKEN_JSON, "broken JSON"),
-    _unreadable(
-        "{n} messages or tool results have no row in their own table, and would be set aside",
+    unreadable("{n} records hold broken JSON, and would be set aside by the first read", _BROKEN_JSON, "broken JSON"),
+    unreadable(
+        "{n} messages, tool results or blocks have no row in their own table, and would be set aside",
         _BODILESS,
         "no row in the table of its layer",
     ),
-    _unreadable("{n} tool results have lost their content, and would be set aside", _LOST_RESULTS, "no whole payload"),
-    _unreadable_rows(
+    unreadable("{n} tool results have lost their content, and would be set aside", _LOST_RESULTS, "no whole payload"),
+    unreadable_rows(
         "{n} checkpoints have lost their payload, and would be set aside",
         _LOST_CHECKPOINTS,
         OwnRow(checkpoint, ("number",), key="id", payload=True),
         "no whole payload",
     ),
-    _unreadable_rows(
+    unreadable_rows(
         "{n} states hold broken JSON, and would be set aside by the first read",
         "FROM state WHERE NOT json_valid(state)",
         OwnRow(state, ("user_id", "session_id")),
@@ -191,12 +155,18 @@ CHECKS = (
                 SELECT kept.user_id, kept.id, record.id, 0 {_UNNOTED}""",
         ),
     ),
-    _orphans("record_tag", "record_id"),
-    _orphans("record_reference", "source_id"),
-    _orphans("recall", "record_id"),
-    _orphans("message", "record_id"),
-    _orphans("source", "record_id"),
-    _orphans("tool_result", "record_id"),
+    orphans("record_tag", "record_id"),
+    orphans("record_reference", "source_id"),
+    orphans("recall", "record_id"),
+    orphans("message", "record_id"),
+    orphans("source", "record_id"),
+    orphans("tool_result", "record_id"),
+    *TEXT_CHECKS,
+    Check(
+        "{n} sessions are consolidated up to what was never a message",
+        f"SELECT count(*) FROM session WHERE {_NOWHERE}",
+        (f"UPDATE session SET consolidated_id = 0 WHERE {_NOWHERE}",),
+    ),
     Check(
         "{n} stores that evict pass over records that never were recalled",
         f"SELECT count(*) {_PASSED_OVER}",

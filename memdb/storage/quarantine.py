@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Table, bindparam, delete, insert, literal, literal_column, select
 
-from memdb.storage.schema import message, quarantine, record, tool_result
+from memdb.storage.schema import block, history, message, passage, quarantine, record, tool_result
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 
@@ -38,6 +38,9 @@ RAW_SQL = f"""CASE record.layer
   WHEN 'message' THEN json_set({_raw(record)}, '$.message', {_own(message)})
   WHEN 'tool_result' THEN json_set({_raw(record)}, '$.tool_result',
     {_own(tool_result, "'$.payload'", f"json({_payload(tool_result)})")})
+  WHEN 'block' THEN json_set({_raw(record)}, '$.block', {_own(block)})
+  WHEN 'history' THEN json_set({_raw(record)}, '$.history', {_own(history)})
+  WHEN 'archive' THEN json_set({_raw(record)}, '$.passage', {_own(passage)})
   ELSE {_raw(record)} END"""
 
 NOW_SQL = "strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z'"  # where no clock is at hand

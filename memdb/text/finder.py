@@ -130,6 +130,6 @@ def finder(query: str, *, is_pattern: bool, ignore_case: bool) -> Finder:
         pattern = regex.compile(query if is_pattern else regex.escape(query), flags)
     except (regex.error, RecursionError, OverflowError, ValueError) as error:
         raise InvalidInput(
-            f"{query[:60]!r} is no regular expression: {error}; leave out regex to find it as a text"
+            f"{query[:60]!r} is no regular expression: {error}; look for it as a literal text instead"
         ) from None
     return _Pattern(pattern, by_line=is_pattern)

@@ -178,3 +178,17 @@ def test_a_terminal_gets_columns(cli: Cli, used: Path, monkeypatch: pytest.Monke
     out = cli("recall", used).out
     assert "\t" not in out
     assert "often" in out
+
+
+def test_recalled_passages_are_listed(cli: Cli, path: Path) -> None:
+    async def fill() -> None:
+        async with memdb.open(path) as db:
+            memory = db.memory("alice")
+            await memory.archive.insert_many(["Owls sing at night.", "never asked for"])
+            await memory.archive.recall("owls")
+
+    asyncio.run(fill())
+    [row] = cli("recall", path, "--layer", "archive", "--json").json
+    assert (row["layer"], row["recalls"]) == ("archive", 1)
+    assert 0 < row["mean_score"] <= 1
+    assert len(cli("recall", path, "--layer", "archive", "--never", "--json").json) == 1

@@ -162,3 +162,43 @@ def test_entities_are_hits_too(cli: Cli, path: Path) -> None:
     assert {hit["layer"] for hit in cli("search", path, "cups", "--json").json} == {"item", "entity"}
     hits = cli("search", path, "cups", "--layer", "graph", "--json").json
     assert {hit["id"]: hit["snippet"] for hit in hits} == {"sg": "class: Cups.", "n": "concept: cups"}
+
+
+@pytest.fixture
+def remembered(path: Path) -> Path:
+    """A file with the facts, a history, a block and an archive of alice."""
+
+    async def fill() -> None:
+        async with memdb.open(path) as db:
+            memory = db.memory("alice", "s1")
+            await memory.facts.write_long_term("Ana drinks green tea.")
+            await memory.facts.append_history("[2026-01-01 09:00] Tea was bought.")
+            await memory.blocks.configure({"persona": {"size": 500, "initial_value": "You are kind to tea drinkers."}})
+            await memory.archive.insert("Tea from Assam is strong.")
+
+    asyncio.run(fill())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("layer", "name", "id", "session"),
+    [
+        ("facts", "fact", "MEMORY", ""),
+        ("history", "history", "1", ""),
+        ("blocks", "block", "persona", "s1"),
+        ("archive", "archive", None, ""),
+    ],
+)
+def test_facts_history_blocks_and_archive_are_searched(
+    cli: Cli, remembered: Path, layer: str, name: str, id: str | None, session: str
+) -> None:
+    every = cli("search", remembered, "tea", "--json").json
+    assert len(every) == 4
+    [hit] = cli("search", remembered, "tea", "--layer", layer, "--json").json
+    assert (hit["layer"], hit["session_id"]) == (name, session)
+    assert id in (None, hit["id"])
+    assert (hit["layer"], hit["id"]) in [(one["layer"], one["id"]) for one in every]
+
+
+def test_a_block_is_shown_with_its_session(cli: Cli, remembered: Path) -> None:
+    assert "block persona of s1, " in cli("search", remembered, "tea", "--layer", "blocks").out

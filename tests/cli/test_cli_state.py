@@ -135,10 +135,10 @@ def test_words_are_found_in_a_tool_result(cli: Cli, busy: Path) -> None:
         (["--result", "nope", "--json"], "holds no tool result 'nope'"),
         (["--result", "long", "--grep", "absent"], "holds no 'absent' in the tool result 'long'"),
         (["--result", "long", "--lines", "3000:"], "no line 3,000 in the tool result 'long', which has 2,000"),
-        (["--session", "other"], "holds no state, working memory, checkpoints or tool results in the session 'other'"),
+        (["--session", "other"], "blocks, checkpoints or tool results in the session 'other'"),
         (["--session", "other", "--checkpoints"], "holds no plans or checkpoints"),
         (["--session", "other", "--tool-results"], "holds no tool results"),
-        (["--user", "bob"], "holds no state, working memory, checkpoints or tool results of user 'bob'"),
+        (["--user", "bob"], "holds no state, working memory, blocks, checkpoints or tool results of user 'bob'"),
     ],
 )
 def test_nothing_to_print_is_told(cli: Cli, busy: Path, arguments: list[str], complaint: str) -> None:

@@ -382,6 +382,31 @@ async def test_messages_as_lightgrep_writes_them(memory, tmp_path):
     assert [message.position for message in await memory.conversation.get_history()] == [3, 4, 5]
 
 
+ANSWER = {"role": "tool", "content": "r", "tool_call_id": "c1"}
+
+
+@pytest.mark.parametrize(
+    ("cursor", "lines", "sent"),
+    [
+        (0, [user("a"), {"role": "assistant", "content": "b"}, ANSWER], ["a", "b"]),  # a trailing orphan hides nothing
+        (0, [ANSWER, user("a")], ["a"]),
+        (2, [user("a"), {"role": "assistant", "tool_calls": [CALL]}, ANSWER, user("b")], ["b"]),  # a cursor in a group
+        (1, [b"damaged\n", user("a"), user("b")], ["a", "b"]),  # it counts the file's lines, not those that were kept
+        (2, [user("a"), b"damaged\n", user("b")], ["b"]),
+        (3, [user("a"), b"damaged\n", user("b")], []),
+        (4, [user("a"), b"damaged\n", user("b")], ["a", "b"]),
+    ],
+)
+async def test_what_a_file_says_never_hides_what_may_be_sent(memory, db, tmp_path, cursor, lines, sent):
+    path = tmp_path / "a.jsonl"
+    head = line({"_type": "metadata", "last_consolidated": cursor})
+    path.write_bytes(head + b"".join(raw if isinstance(raw, bytes) else line(raw) for raw in lines))
+    await memory.conversation.import_jsonl(path)
+    assert [message.content for message in await memory.conversation.get_history()] == sent
+    assert len(await memory.conversation.messages()) == sum(not isinstance(raw, bytes) for raw in lines)
+    assert (await db.stats()).quarantined == sum(isinstance(raw, bytes) for raw in lines)
+
+
 def test_an_import_that_fails_leaves_no_file_open(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(line(user("a")) * 2000)

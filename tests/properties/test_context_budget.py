@@ -8,15 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdb import Database, KnowledgePage, MemoryItem, TokenCounter
+from memdb.layers.blocks.config import BlockConfig
 from memdb.retrieval.context.builder import Context, ContextBuilder
-from memdb.retrieval.context.sections import KINDS, RETRIEVED_LABEL, SECTIONS
+from memdb.retrieval.context.sections import KINDS, LABELS, RETRIEVED_LABEL, SECTIONS
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME, json_values, prose, queries, texts
 
 COUNTER = TokenCounter()
-LABELS = [*(kind.label for kind in KINDS), RETRIEVED_LABEL]
+HEADS = [*(kind.label for kind in KINDS), RETRIEVED_LABEL]
 
-labelled = st.sampled_from([f"{label}\n" for label in LABELS] + ["```\n", "## x\n", "\n\n", "~~~~"])
+labelled = st.sampled_from([f"{label}\n" for label in (*HEADS, *LABELS)] + ["```\n", "## x\n", "\n\n", "~~~~"])
 long_texts = st.builds(
     lambda parts, times: "".join(parts) * times, st.lists(prose | labelled, min_size=1, max_size=4), st.integers(1, 30)
 )
@@ -39,6 +40,10 @@ plans = st.fixed_dictionaries(
     {
         "state": st.dictionaries(texts, json_values | any_text, max_size=4),
         "working_memory": any_text | st.builds(lambda text: f"# Current Goal\ngo\n\n# Completed\n* {text}", any_text),
+        "facts": any_text,
+        "blocks": st.dictionaries(st.sampled_from(["persona", "Memory Blocks", "```"]), any_text, max_size=3),
+        "archive": st.lists(any_text.filter(str.strip), max_size=3),
+        "happened": st.lists(any_text.filter(str.strip), max_size=3),
         "items": st.lists(any_text, max_size=4),
         "pages": st.lists(st.tuples(texts, any_text), max_size=4),
         "before": st.lists(messages, max_size=4),
@@ -58,6 +63,13 @@ async def fill(db: Database, plan: dict[str, Any]) -> None:
     memory = db.memory("alice", "now")
     await memory.manager.update_state(plan["state"])
     await memory.manager.update_working_memory(plan["working_memory"])
+    await memory.facts.write_long_term(plan["facts"])
+    await memory.blocks.configure({name: BlockConfig(size=2_000) for name in plan["blocks"]})
+    for name, text in plan["blocks"].items():
+        await memory.blocks.update_memory(name, text)
+    await memory.archive.insert_many(plan["archive"])
+    for entry in plan["happened"]:
+        await memory.facts.append_history(entry)
     await memory.items.save_many(MemoryItem(id=f"i{n}", content=text) for n, text in enumerate(plan["items"]))
     await memory.pages.add_pages(
         KnowledgePage(id=f"p{n}", title=title, content=text) for n, (title, text) in enumerate(plan["pages"])
@@ -88,8 +100,8 @@ def check_sections(context: Context) -> None:
         context.messages[0]["content"].encode()
     for name, text in texts:
         if name != "system":
-            label, _, body = text.partition("\n")
-            assert label in LABELS
+            head = next(head for head in HEADS if text.startswith(f"{head}\n"))
+            body = text.removeprefix(f"{head}\n")
             assert body
             assert not any(line.strip().casefold() in map(str.casefold, LABELS) for line in body.splitlines())
 

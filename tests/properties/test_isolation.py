@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import memdb
 from memdb import (
     AgentCheckpoint,
+    BlockConfig,
     Context,
     ContextBuilder,
     GraphEntity,
@@ -21,7 +23,9 @@ from memdb import (
     GraphRelation,
     KnowledgePage,
     KnowledgeRetriever,
+    LongTerm,
     Memory,
+    MemoryConfig,
     MemoryFilter,
     MemoryItem,
     NotFound,
@@ -29,7 +33,10 @@ from memdb import (
     RetrievalResult,
     RetrieverConfig,
     TokenCounter,
+    UnknownBlock,
 )
+from memdb.layers.blocks.editing import Edit, Pending
+from memdb.layers.blocks.eviction import Original
 from memdb.layers.layer import Layer, Live, _Act
 from memdb.testing import HashingEmbedder, ScriptedModel
 from tests.properties.running import run
@@ -43,6 +50,9 @@ ENTITIES = [GraphEntity(id=id, name=f"{WORD} {id}", entity_type=WORD, descriptio
 RELATION = GraphRelation(source_id="a", target_id="b", relation_type=WORD, weight=0.5)
 STRANGE = GraphEntity(id="a", name="foreign")
 
+PASSAGE = sha256(WORD.encode()).hexdigest()
+EDIT = Edit("a", "append", "foreign")
+PENDING = Pending(EDIT, 1, 1, Original("", "", 9), "", 9)
 CHECKPOINT = AgentCheckpoint(id="a", status="completed", payload={"a": 1})
 
 NOTHING = RetrievalResult([], 0, WORD, [WORD])
@@ -66,11 +76,67 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "search": (lambda m: m.conversation.search(f'{WORD} "{WORD}"', all_sessions=True), []),
         "last_consolidated": (lambda m: m.conversation.last_consolidated(), 0),
         "compact": (lambda m: m.conversation.compact(0), 0),
+        "unconsolidated": (lambda m: m.conversation.unconsolidated(), ([], 0)),
+        "consolidate_to": (lambda m: m.conversation.consolidate_to(2, if_passed=1), False),
+        "failures": (lambda m: m.conversation.failures(), 0),
+        "clear_failures": (lambda m: m.conversation.clear_failures(), None),
+        "record_failure": (lambda m: m.conversation.record_failure("foreign"), 1),
         "record_recall": (lambda m: m.conversation.record_recall(1, 0.5), None),
         "recall_stats": (lambda m: m.conversation.recall_stats(1), None),
         "clear": (lambda m: m.conversation.clear(), 0),
         "add_message": (lambda m: m.conversation.add_message({"role": "user", "content": "foreign"}), 1),
         "add_messages": (lambda m: m.conversation.add_messages([{"role": "user", "content": "foreign"}]), 1),
+    },
+    "facts": {
+        "read_long_term": (lambda m: m.facts.read_long_term(), ""),
+        "long_term": (lambda m: m.facts.long_term(), LongTerm("", 0, "", None)),
+        "get_memory_context": (lambda m: m.facts.get_memory_context(), ""),
+        "versions": (lambda m: m.facts.versions(), []),
+        "read_version": (lambda m: m.facts.read_version(1), NotFound),
+        "history": (lambda m: m.facts.history(), []),
+        "search_history": (lambda m: m.facts.search_history(WORD), []),
+        "grep_history": (lambda m: m.facts.grep_history("."), []),
+        "recall_stats": (lambda m: m.facts.recall_stats(1), None),
+        "record_recall": (lambda m: m.facts.record_recall(1, 0.5), None),
+        "write_long_term": (lambda m: m.facts.write_long_term("foreign", if_version=0), True),
+        "append_history": (lambda m: m.facts.append_history("foreign"), 1),
+        "append_entries": (lambda m: m.facts.append_entries(["foreign"]), [1]),
+        "append_chunk": (
+            lambda m: m.facts.append_chunk(
+                [WORD], origin="raw", chunk="c", session_id="default", first_position=1, last_position=1
+            ),
+            1,
+        ),
+    },
+    "blocks": {
+        "config": (lambda m: m.blocks.config(), MemoryConfig()),
+        "block_configs": (lambda m: m.blocks.block_configs(), {}),
+        "get_memory": (lambda m: m.blocks.get_memory(), {}),
+        "get_block_info": (lambda m: m.blocks.get_block_info(), {}),
+        "render": (lambda m: m.blocks.render(), ""),
+        "edits": (lambda m: m.blocks.edits("a"), UnknownBlock),
+        "undo": (lambda m: m.blocks.undo("a"), UnknownBlock),
+        "update_memory": (lambda m: m.blocks.update_memory("a", "foreign"), UnknownBlock),
+        "append_to_memory": (lambda m: m.blocks.append_to_memory("a", "foreign"), UnknownBlock),
+        "replace": (lambda m: m.blocks.replace("a", WORD, "foreign"), UnknownBlock),
+        "_apply_edit": (lambda m: m.blocks._apply_edit(EDIT), UnknownBlock),
+        "_begin_edit": (lambda m: m.blocks._begin_edit(EDIT), UnknownBlock),
+        "_finish_edit": (
+            lambda m: m.blocks._finish_edit(PENDING, "x"),
+            UnknownBlock,
+        ),
+        "remove_block": (lambda m: m.blocks.remove_block("a"), False),
+        "configure": (lambda m: m.blocks.configure({"a": {"size": 5}}, MemoryConfig(total_size=9)), None),
+    },
+    "archive": {
+        "get": (lambda m: m.archive.get(PASSAGE), None),
+        "list": (lambda m: m.archive.list(), []),
+        "search": (lambda m: m.archive.search(WORD, threshold=0), []),
+        "delete": (lambda m: m.archive.delete(PASSAGE), False),
+        "recall_stats": (lambda m: m.archive.recall_stats(PASSAGE), None),
+        "record_recall": (lambda m: m.archive.record_recall(PASSAGE, 0.5), None),
+        "insert": (lambda m: m.archive.insert(WORD), PASSAGE),
+        "insert_many": (lambda m: m.archive.insert_many([WORD]), [PASSAGE]),
     },
     "pages": {
         "get_page": (lambda m: m.pages.get_page("a"), None),
@@ -162,6 +228,15 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.conversation.messages(),
         await memory.conversation.last_consolidated(),
         await memory.conversation.recall_stats(1),
+        await memory.conversation.unconsolidated(),
+        await memory.conversation.failures(),
+        await memory.facts.versions(),
+        await memory.facts.history(),
+        await memory.blocks.block_configs(),
+        await memory.blocks.edits("a"),
+        await memory.blocks.config(),
+        await memory.archive.list(),
+        await memory.archive.recall_stats(PASSAGE),
         [hit.message for hit in await memory.conversation.search(WORD)],
         await memory.manager.state_envelope(),
         await memory.manager.working_memory(),
@@ -184,6 +259,14 @@ async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.conversation.add_messages([{"role": "user", "content": WORD}, {"role": "assistant", "content": WORD}])
     await memory.conversation.compact(1)
     await memory.conversation.record_recall(1, 0.75)
+    await memory.conversation.record_failure(WORD)
+    await memory.facts.write_long_term("earlier")
+    await memory.facts.write_long_term(WORD)
+    await memory.facts.append_history(WORD)
+    await memory.blocks.configure({"a": BlockConfig(size=50, description=WORD, initial_value=WORD)})
+    await memory.blocks.append_to_memory("a", WORD)
+    await memory.archive.insert(WORD, importance=0.7)
+    await memory.archive.record_recall(PASSAGE, 0.5)
     await memory.manager.update_state({WORD: WORD})
     await memory.manager.update_working_memory(WORD)
     await memory.manager.save_plan("a", {"secret": WORD})
@@ -244,6 +327,8 @@ ASKING: dict[str, tuple[Call, object]] = {
     "awaits_model": (lambda m: m.notes.awaits_model(), False),
     "is_fresh": (lambda m: m.notes.is_fresh(), True),
     "hybrid.search": (lambda m: m.hybrid.search(f"{WORD} alice"), []),
+    "archive.hybrid_search": (lambda m: m.archive.hybrid_search(WORD, threshold=0), []),
+    "archive.recall": (lambda m: m.archive.recall(WORD, threshold=0), []),
     "hybrid.page_ids": (lambda m: m.hybrid.page_ids(WORD), []),
     "context": (lambda m: ContextBuilder(m, TokenCounter()).build(WORD, append_query=False), Context([], {}, 0, [])),
     "retrieve": (lambda m: KnowledgeRetriever(m.notes, None, TokenCounter()).retrieve(

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb import Database, GraphEntity, GraphRelation, KnowledgePage, MemoryItem
+from memdb import Database, GraphEntity, GraphRelation, KnowledgePage, Memory, MemoryItem
+from memdb.layers.layer import Live
 from memdb.storage.schema import metadata
 from memdb.storage.transaction import Transaction
 from memdb.storage.transfer import export_user, import_user
@@ -38,6 +39,7 @@ from tests.strategies import (
 )
 
 KEY_OF = {"session": "session_id", "record_reference": "source_id"}  # they have no rowid
+SIZES = st.integers(5, 40)
 NOW = "2026-01-01T00:00:00.000000Z"
 ODD = ("1e400", "-0.0", "1E5", '{"a":1,"a":2}', ' [ "\\u0000" ] ', '"\\ud83d\\ude00"', '"\\udfff"', f"{'9' * 4400}")
 
@@ -78,6 +80,11 @@ class Held:
     known: dict[str, Any]
     aside: list[tuple[str, str]]
     odd: list[str]
+    facts: list[tuple[str, str]]
+    history: list[str]
+    blocks: dict[str, tuple[int, list[str]]]
+    archive: list[tuple[str, float]]
+    failures: int
 
 
 held = st.builds(
@@ -93,6 +100,11 @@ held = st.builds(
     known=st.dictionaries(ids, json_values, max_size=2),
     aside=st.lists(st.tuples(plain, texts), max_size=3),
     odd=st.lists(st.sampled_from(ODD), max_size=2),
+    facts=st.lists(st.tuples(texts, ids), max_size=3),
+    history=st.lists(texts.filter(str.strip), max_size=2),
+    blocks=st.dictionaries(ids, st.tuples(SIZES, st.lists(texts, max_size=2)), max_size=2),
+    archive=st.lists(st.tuples(texts.filter(str.strip), st.floats(0, 1)), max_size=2),
+    failures=st.integers(0, 2),
 )
 
 
@@ -116,7 +128,24 @@ async def fill(db: Database, user: str, what: Held) -> None:
         await talk.add_messages(said)
         if what.consolidated:
             await talk.compact(what.consolidated)
+    await _fill_texts(db.memory(user, "of texts"), what)
     await db.write(_beside, user, what)
+
+
+async def _fill_texts(memory: Memory[Live], what: Held) -> None:
+    for text, author in what.facts:
+        await memory.facts.write_long_term(text, author=author[:200])
+    for number, entry in enumerate(what.history, 1):
+        told: Any = {"chunk": f"{number}", "session_id": "of texts", "first_position": number, "last_position": 9}
+        await memory.facts.append_chunk([entry], origin="raw", **told)
+    for name, (size, said) in what.blocks.items():
+        await memory.blocks.configure({name: {"size": size}}, {"eviction_strategy": "archive_only"})
+        for text in said:
+            await memory.blocks.append_to_memory(name, text)
+    for text, importance in what.archive:
+        await memory.archive.insert(text, importance=importance)
+    for _ in range(what.failures):
+        await memory.conversation.record_failure("no call")
 
 
 def _beside(tx: Transaction, user: str, what: Held) -> None:
@@ -140,7 +169,18 @@ def _beside(tx: Transaction, user: str, what: Held) -> None:
 
 def anything(what: Held) -> bool:
     return bool(
-        what.items or what.pages or what.entities or any(what.talks.values()) or what.known or what.aside or what.odd
+        what.items
+        or what.pages
+        or what.entities
+        or any(what.talks.values())
+        or what.known
+        or what.aside
+        or what.odd
+        or what.facts
+        or what.history
+        or what.blocks
+        or what.archive
+        or what.failures
     )
 
 
@@ -210,7 +250,8 @@ def test_a_file_that_was_changed_is_stored_whole_or_refused(what: Held, data: st
     run(go)
 
 
-TABLES = ("record", "recall", "relation", "message", "session", "quarantine", "source", "record_reference")
+COUNTED = ("record", "relation", "session", "quarantine", "version", "memory_config", "consolidation")  # a line a row
+TABLES = (*COUNTED, "recall", "message", "source", "record_reference", "history", "block", "passage")
 KEPT = ("user_id", "record_id", "source_id", "target_id", "id")  # whose it is, and what belongs together
 cells = [(table, c.name) for table in TABLES for c in metadata.tables[table].c if c.name not in KEPT]
 values = st.none() | st.binary(max_size=6) | any_text.filter(storable) | st.integers(-(2**63), 2**63 - 1) | st.floats()
@@ -229,8 +270,7 @@ def test_what_a_hand_has_left_in_a_file_is_exported_and_imported(what: Held, edi
             update = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {KEY_OF.get(table, 'rowid')} = {one}"
             with suppress(sqlite3.IntegrityError):  # NULL where none may be
                 shell(path, (update, (value,)), careless=True)
-        names = ("record", "relation", "session", "quarantine")
-        there = sum(shell(path, f"SELECT count(*) FROM {name}")[0][0] for name in names)
+        there = sum(shell(path, f"SELECT count(*) FROM {name}")[0][0] for name in COUNTED)
         out = io.BytesIO()
         async with memdb.open(path, read_only=True) as db, memdb.open(":memory:") as other:
             await export_user(db.engine, "alice", out)

@@ -287,7 +287,7 @@ async def test_sections_are_a_choice(memory: Memory[Live]) -> None:
     builder = Builder(memory, COUNTER, sections=["history", "state"])
     assert list((await builder.build("tea")).sections) == ["state", "history"]
     for wrong in (["facts?"], "nonsense", [3]):
-        with pytest.raises(InvalidInput, match="there are state, working_memory, retrieved, history"):
+        with pytest.raises(InvalidInput, match="there are state, working_memory, facts, blocks, retrieved, history"):
             Builder(memory, COUNTER, sections=wrong)
 
 

@@ -79,7 +79,7 @@ async def test_the_quarantine_goes_along_as_often_as_it_holds_a_row(db: Database
 async def test_a_record_too_large_for_a_line_is_refused_by_name(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memdb.storage.transfer.writing.MAX_LINE_BYTES", 500)
+    monkeypatch.setattr("memdb.storage.transfer.content.MAX_LINE_BYTES", 500)
     await db.memory("alice").items.save(MemoryItem(id="large", content="x" * 600))
     with pytest.raises(memdb.SerializationError, match="'large' of layer 'item' takes"):
         await export_user(db.engine, "alice", tmp_path / "a.jsonl")

@@ -14,7 +14,7 @@ from memdb.layers.models import Instant, Model
 from memdb.layers.runtime import saves
 from memdb.layers.runtime.envelope import check_file_id, envelope
 from memdb.layers.runtime.saves import STATUSES, CheckpointStatus, Save, check_payload, check_status
-from memdb.layers.runtime.unreadable import finds
+from memdb.layers.unreadable import finds
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Transaction
 

@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, select
 from memdb.errors import InvalidInput, SerializationError
 from memdb.layers.models import exact_json
 from memdb.layers.runtime.envelope import check_file_id
-from memdb.layers.runtime.unreadable import readable, stored_text
+from memdb.layers.unreadable import readable, stored_text
 from memdb.scope import Scope
 from memdb.storage import blobs
 from memdb.storage.clock import from_text

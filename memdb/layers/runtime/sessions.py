@@ -14,7 +14,7 @@ from memdb.storage.transaction import Transaction
 from memdb.text.check import is_valid
 
 _LAYERS: list[ColumnElement[str]] = [
-    literal_column(f"'{name}'") for name in (LAYER, state.name, working_memory.name, checkpoint.name)
+    literal_column(f"'{name}'") for name in (LAYER, state.name, working_memory.name, checkpoint.name, "block")
 ]
 _HELD = (scope.c.layer.in_(_LAYERS), scope.c.session_id != "", scope.c.records > 0)
 _USERS = Statement(select(scope.c.user_id).where(*_HELD).distinct())
@@ -22,7 +22,7 @@ _SESSIONS = Statement(select(scope.c.session_id).where(scope.c.user_id == param(
 
 
 def users(tx: Transaction) -> list[str]:
-    """Return the users that have a state, a working memory, checkpoints or tool results, in the order of their ids."""
+    """Return the users that have a state, a working memory, blocks, checkpoints or results, in the order of ids."""
     return _ids(tx, _USERS)
 
 

@@ -14,7 +14,7 @@ from memdb.layers.arguments import check_bulk
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import exact_json
 from memdb.layers.runtime.envelope import FORMAT_VERSION, epoch
-from memdb.layers.runtime.unreadable import readable, stored_text
+from memdb.layers.unreadable import readable, stored_text
 from memdb.scope import Scope
 from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import state

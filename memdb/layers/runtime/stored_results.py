@@ -21,7 +21,7 @@ from memdb.layers.models import exact_json
 from memdb.layers.reading import Columns, alive, here
 from memdb.layers.record import Place, Record, made, row
 from memdb.layers.runtime.envelope import check_file_id
-from memdb.layers.runtime.unreadable import readable
+from memdb.layers.unreadable import readable
 from memdb.storage import blobs
 from memdb.storage.blobs import Blob
 from memdb.storage.clock import from_text, to_text

@@ -31,7 +31,7 @@ from memdb.layers.runtime.result_pages import (
 )
 from memdb.layers.runtime.result_search import ToolResultMatch, search
 from memdb.layers.runtime.stored_results import LAYER, MAX_RESULT_BYTES, SUMMARY_CHARS, Stored, payload_of
-from memdb.layers.runtime.unreadable import finds
+from memdb.layers.unreadable import finds
 from memdb.storage import blobs
 from memdb.storage.transaction import Transaction
 from memdb.text.finder import NOTHING, check_pattern, finder

@@ -12,7 +12,7 @@ from memdb.layers.arguments import check_whole
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.runtime import state
 from memdb.layers.runtime.envelope import epoch
-from memdb.layers.runtime.unreadable import readable, stored_text
+from memdb.layers.unreadable import readable, stored_text
 from memdb.scope import Scope
 from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import working_memory

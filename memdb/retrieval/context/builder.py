@@ -4,10 +4,11 @@
 >>> reply = await llm.chat(context.messages)
 
 One system message holds the texts, each under its label: the system prompt, "agent_state:", "Working memory:",
-"Retrieved memory:". The newest history follows as messages, then the user's new message. When the budget is short the
-oldest history goes first, then retrieved memories, the best of them cut to its beginning, then what the working memory
-can spare, and of the state something only when there is nothing else. All is read in one snapshot, and how much is read
-and counted depends on the budget, not on the file.
+"# Memory" with "## Long-term Memory" below it, "# Memory Blocks", "Retrieved memory:". The newest history follows as
+messages, then the user's new message. When the budget is short the oldest history goes first, then retrieved memories,
+the best of them cut to its beginning, then what the working memory can spare, the end of the long-term text, that of
+the blocks, and of the state something only when there is nothing else. All is read in one snapshot, and how much is
+read and counted depends on the budget, not on the file.
 """
 
 from __future__ import annotations
@@ -93,14 +94,15 @@ class _Call(NamedTuple):
 class ContextBuilder:
     """Packs what a session needs into the messages of its next call.
 
-    Retrieved memories are by default the answers of one search over all that the user has: pages, entities, items, the
-    messages of every session (memdb.retrieval.context.hits), with whole texts, or of long ones the stretch of 4,000
-    characters that answers best. A message that the history holds is not repeated.
+    Retrieved memories are by default the answers of one search over all that the user has: pages, entities, items,
+    archived passages, the history, the messages of every session (memdb.retrieval.context.hits), with whole texts, or
+    of long ones the stretch of 4,000 characters that answers best. A message that is in the context is not repeated.
 
     Args:
         memory: the memory of a user and session.
         counter: counts the tokens of texts and messages; by default TokenCounter().
-        sections: which sections are wanted: "state", "working_memory", "retrieved", "history".
+        sections: which sections are wanted: "state", "working_memory", "facts", "blocks", "retrieved",
+            "history".
         retriever: what finds memories in place of that search: a MemoryRetriever, a KnowledgeRetriever, or an async
             function of the query. It may return a text, a RetrievalResult, or a list of texts or of what memdb's
             searches return, best first. It is given user_id, categories and max_tokens where it has such parameters.
@@ -217,8 +219,7 @@ class ContextBuilder:
 
         def history(most: int) -> History:
             wanted = most if self._counting.kept else OTHER_ENCODINGS * most
-            before = None if asked is None else asked.position
-            return read_history(tx, self._scope, wanted, before) if wants_history else NO_HISTORY
+            return read_history(tx, self._scope, wanted, asked) if wants_history else NO_HISTORY
 
         return Materials(
             session_id=self._scope.session_id,

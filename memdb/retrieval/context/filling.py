@@ -1,7 +1,8 @@
 """Fills a budget of tokens with what was read: what is needed most first, so what is needed least is left out. Pure.
 
 The order is that of the local-ai document ("Context trim priority") read backwards: the user's new message and the
-system prompt, the state, the working memory, retrieved memories, then as much of the newest history as still fits.
+system prompt, the state, the blocks, the long-term text, the working memory, retrieved memories, then as much of the
+newest history as still fits.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Filling:
             self._take_text(kind, text)
         self._placed = self._take_hits()
         read = given.history(0 if self._short else max(self._left, 0))
-        self._history = newest_within(read.messages, self._left, self._size)
+        self._history = newest_within(read.messages, self._left, self._size, given.asked)
         self._left -= sum(map(self._size, self._history))
         self._drop_repeated()
         self._left_out += self._history_left_out(read)

@@ -62,13 +62,14 @@ def read_last(tx: Transaction, scope: Scope) -> Message | None:
     return next(reading.shaped(tx, rows, message_of, MESSAGE), None)
 
 
-def read_history(tx: Transaction, scope: Scope, most: int, before: int | None = None) -> History:
+def read_history(tx: Transaction, scope: Scope, most: int, asked: Message | None = None) -> History:
     """Return the newest messages after the cursor that together cost at most `most` tokens, by the kept counts.
 
     Args:
         most: tokens of cl100k_base; the contents of messages beyond it are not read.
-        before: only messages before this position; None for all.
+        asked: the message of the user that ends the session: only those before it; None for all.
     """
+    before = None if asked is None else asked.position
     place = Place.of(LAYER, scope, by_session=True)
     span = {"after": cursor.consolidated_key(tx, place), "before": BEYOND if before is None else key_of(before)}
     ends = [tx.value(statement, **place.values(**span)) for statement in (_FIRST, _LAST)]
@@ -79,7 +80,7 @@ def read_history(tx: Transaction, scope: Scope, most: int, before: int | None = 
     if sizes:
         rows = tx.all(_MESSAGES, **place.values(first=key_of(min(sizes)), before=span["before"]))
         messages = list(reading.shaped(tx, rows, message_of, MESSAGE))
-    return History(legal(messages), sizes, int(ends[0]), int(ends[1]), whole)
+    return History(_legal(messages, asked), sizes, int(ends[0]), int(ends[1]), whole)
 
 
 def _sizes(tx: Transaction, place: Place, span: dict[str, str], most: int) -> tuple[dict[int, int], bool]:
@@ -99,14 +100,24 @@ def _sizes(tx: Transaction, place: Place, span: dict[str, str], most: int) -> tu
         span = {**span, "before": rows[-1][0]}
 
 
-def newest_within(messages: Sequence[Message], room: int, size: Callable[[Message], int]) -> list[Message]:
+def newest_within(
+    messages: Sequence[Message], room: int, size: Callable[[Message], int], asked: Message | None = None
+) -> list[Message]:
     """Return the newest messages that cost at most `room` tokens, oldest first: a call stays with its results.
 
     Args:
         messages: those that a model API may be sent.
         size: what a message costs.
+        asked: the message of the user that follows them; None where none does.
     """
     first = len(messages)
     while first and (room := room - size(messages[first - 1])) >= 0:
         first -= 1
-    return legal(messages[first:])  # without the results whose call had no room
+    return _legal(messages[first:], asked)  # without the results whose call had no room
+
+
+def _legal(messages: Sequence[Message], asked: Message | None) -> list[Message]:
+    """Return those that may be sent when `asked` follows: it may be the first message of a user."""
+    if asked is None:
+        return legal(messages)
+    return [message for message in legal([*messages, asked]) if message is not asked]

@@ -8,9 +8,15 @@ from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.layers import reading
+from memdb.layers.archive import LAYER as ARCHIVE
+from memdb.layers.archive import Passage, ScoredPassage
+from memdb.layers.blocks.stored import LAYER as BLOCKS
 from memdb.layers.conversation import LAYER as MESSAGES
 from memdb.layers.entity import LAYER as ENTITIES
 from memdb.layers.entity import GraphEntity, ScoredEntity
+from memdb.layers.facts.entry import LAYER as HISTORY
+from memdb.layers.facts.entry import HistoryEntry, ScoredEntry
+from memdb.layers.facts.store import LAYER as FACTS
 from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.items import MemoryItem, ScoredMemory
 from memdb.layers.knowledge import ScoredPage
@@ -18,9 +24,11 @@ from memdb.layers.message import MESSAGE, Message, ScoredMessage, key_of, messag
 from memdb.layers.neighbours import POOL, lean, turns_of
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.page import KnowledgePage
+from memdb.layers.passage import passage_id
 from memdb.layers.recall import record_recalls
 from memdb.layers.record import Place, Record
-from memdb.retrieval.find import Hit
+from memdb.layers.runtime.stored_results import LAYER as TOOL_RESULTS
+from memdb.retrieval.find import Hit, about, id_of
 from memdb.retrieval.ranking import RetrievalResult, ScoredItem
 from memdb.scope import Scope
 from memdb.storage import fulltext
@@ -31,7 +39,8 @@ from memdb.text.packing import stretch
 from memdb.text.query import parse
 
 MAX_HEADING_CHARS = 200
-BY_SESSION = (MESSAGES, "tool_result")  # found by their own searches or not at all: their rows name no session here
+# Found by their own searches or not at all: tool results and blocks are a session's, facts and blocks have a section.
+NOT_RETRIEVED = (MESSAGES, TOOL_RESULTS, FACTS, BLOCKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class Found:
 
     Args:
         layer: the layer's name in the file; "text" for what a retriever gave as mere text.
-        id: its id in its layer; of a message its position.
+        id: its id in its layer; of a message its position, of an entry of the history its number.
         heading: the line above its text; "" for none.
         text: its whole text.
         score: as its retriever gave it; 0 where it gave none.
@@ -89,11 +98,11 @@ def search(tx: Transaction, scope: Scope, query: str, limit: int) -> list[Found]
     """
     scores = dict(fulltext.search(tx, parse(query), Within(scope.user_id), max(POOL, limit)))
     turns = turns_of(tx, Within(scope.user_id, MESSAGES), scores)
-    others = [number for number in scores if number not in turns][:limit]
+    known = about(tx, scope.user_id, [number for number in scores if number not in turns])
+    others = [number for number in scores if number in known and known[number].layer not in NOT_RETRIEVED][:limit]
     found = [
         (_of_record(one), scores[one.id])
         for one in reading.shaped(tx, reading.in_order(tx, scope.user_id, others), lambda one: one)
-        if one.layer not in BY_SESSION
     ]
     leanings = lean(turns)
     best = sorted(leanings, key=lambda number: (-leanings[number].score, number))[:limit]
@@ -117,6 +126,8 @@ def count_recalls(tx: Transaction, scope: Scope, found: Iterable[Found]) -> None
             place, key = Place(MESSAGES, scope.user_id, one.session_id), key_of(int(one.id))
         elif one.layer in (MESSAGES, "text"):
             continue
+        elif one.layer == HISTORY:
+            place, key = Place.of(HISTORY, scope), key_of(int(one.id))
         else:
             place, key = Place.of(one.layer, scope), one.id
         by_place.setdefault(place, []).append((key, max(one.score, 0.0)))
@@ -149,6 +160,8 @@ def _of_record(found: Record) -> Found:
     if found.layer == ENTITIES:
         heading = f"{found.title} ({found.category})" if found.category else found.title
         return Found(ENTITIES, found.key, heading, found.content)
+    if found.layer in (ARCHIVE, HISTORY):  # an id says nothing there
+        return Found(found.layer, id_of(found), f"{found.layer}, {day(found.created)}", found.content)
     content = found.content.removeprefix(f"# {found.title}\n").lstrip() if found.title else found.content
     text = content or found.summary
     return Found(found.layer, found.key, found.title or found.key, text)
@@ -171,6 +184,15 @@ def _of_entity(entity: GraphEntity, score: float) -> Found:
     return Found(ENTITIES, entity.id, f"{entity.name} ({entity.entity_type})", entity.description, score)
 
 
+def _of_passage(passage: Passage, score: float) -> Found:
+    when = "" if passage.created_at is None else f", {day(passage.created_at)}"
+    return Found(ARCHIVE, passage.id or passage_id(passage.content), f"{ARCHIVE}{when}", passage.content, score)
+
+
+def _of_entry(entry: HistoryEntry, score: float) -> Found:
+    return Found(HISTORY, str(entry.number), f"{HISTORY}, {day(entry.created_at)}", entry.content, score)
+
+
 def _of_source(source: KnowledgePage | GraphEntity, score: float) -> Found:
     return _of_page(source, score) if isinstance(source, KnowledgePage) else _of_entity(source, score)
 
@@ -183,9 +205,13 @@ _SHAPES: Mapping[type, Callable[[Any], Found]] = {
     ScoredEntity: lambda one: _of_entity(one.entity, one.score),
     ScoredMemory: lambda one: Found(ITEMS, one.item.id, one.item.id, one.item.content, one.score),
     ScoredMessage: lambda one: _of_message(one.message, one.session_id, one.score),
+    ScoredPassage: lambda one: _of_passage(one.passage, one.score),
+    ScoredEntry: lambda one: _of_entry(one.entry, one.score),
     Hit: lambda one: Found(one.layer, one.id, one.title or one.id, one.snippet.text, one.score, one.session_id),
     KnowledgePage: lambda page: _of_page(page, 0.0),
     GraphEntity: lambda entity: _of_entity(entity, 0.0),
     MemoryItem: lambda item: Found(ITEMS, item.id, item.id, item.content),
     Message: lambda message: _of_message(message, ""),
+    Passage: lambda passage: _of_passage(passage, 0.0),
+    HistoryEntry: lambda entry: _of_entry(entry, 0.0),
 }

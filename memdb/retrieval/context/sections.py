@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memdb.layers.blocks.rendering import HEADING as BLOCKS_LABEL
+from memdb.layers.blocks.rendering import blocks_text
+from memdb.layers.facts.store import long_term
 from memdb.layers.runtime import state, working_memory
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction
@@ -18,9 +21,9 @@ from memdb.text.packing import Count, cut
 from memdb.text.section_headings import GOAL
 from memdb.text.sections import parse_sections, trim_sections
 
-SYSTEM, STATE, WORKING_MEMORY, RETRIEVED = "system", "state", "working_memory", "retrieved"
-HISTORY, QUESTION = "history", "question"
-SECTIONS = (STATE, WORKING_MEMORY, RETRIEVED, HISTORY)  # those that a caller may choose of
+SYSTEM, STATE, WORKING_MEMORY, FACTS, BLOCKS = "system", "state", "working_memory", "facts", "blocks"
+RETRIEVED, HISTORY, QUESTION = "retrieved", "history", "question"
+SECTIONS = (STATE, WORKING_MEMORY, FACTS, BLOCKS, RETRIEVED, HISTORY)  # those that a caller may choose of
 
 RETRIEVED_LABEL = "Retrieved memory:"
 
@@ -34,7 +37,7 @@ class Kind:
 
     Args:
         name: what a caller calls it.
-        label: the line above its text, as the documents write it.
+        label: the line or lines above its text, as the documents write them.
         read: returns its text; "" for none.
         kept: which of them is cut last: the one with the highest number.
         trim: returns what is left of its text within a number of tokens; "" for nothing.
@@ -79,10 +82,23 @@ def trim_working_memory(text: str, limit: int, count: Count) -> str:
     return cut(text, limit, count)
 
 
+def facts_text(tx: Transaction, scope: Scope) -> str:
+    """Return the user's long-term text."""
+    return long_term(tx, scope).content
+
+
+def shown_blocks(tx: Transaction, scope: Scope) -> str:
+    """Return the session's blocks without the heading, which is the section's label."""
+    return blocks_text(tx, scope).removeprefix(BLOCKS_LABEL)
+
+
+# Blocks are bounded, by their sizes; the long-term text is not, and must not leave them without room.
 KINDS = (
     Kind(STATE, "agent_state:", state_text, kept=9),
     Kind(WORKING_MEMORY, "Working memory:", working_memory_text, kept=5, trim=trim_working_memory),
+    Kind(FACTS, "# Memory\n## Long-term Memory", facts_text, kept=7),
+    Kind(BLOCKS, BLOCKS_LABEL, shown_blocks, kept=8),
 )
 ORDER = (SYSTEM, *(kind.name for kind in KINDS), RETRIEVED)  # in which the texts stand
-# Those of layers to come, too: what they store must not read as a label before they are there.
-LABELS = (*(kind.label for kind in KINDS), RETRIEVED_LABEL, "Long-term Memory", "Memory Blocks", "Archival Memory")
+# What a stored line must not read as. Not "# Memory": a line such as "memory: 16 GB" would.
+LABELS = (*(kind.label.splitlines()[-1] for kind in KINDS), RETRIEVED_LABEL, "Archival Memory")

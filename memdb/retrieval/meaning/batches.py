@@ -16,6 +16,7 @@ from memdb.protocols import Embedder
 from memdb.retrieval.meaning.embedders import identity, vectors_of
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.traced import traced
 
 BATCH_RECORDS = 64  # records that are embedded at once
 BATCH_PASSAGES = 128  # once a batch has so many passages, no further record joins it
@@ -43,7 +44,7 @@ class Complaints:
         said = self._passing if passing else self._said
         if complaint not in said and len(said) < MAX_COMPLAINTS:  # some errors never say the same twice
             said.add(complaint)
-            log.warning("%s%s", complaint, detail, exc_info=error)
+            log.warning("%s%s%s", complaint, detail, "" if error is None else f"\n{traced(error)}")
 
     def well(self) -> None:
         """Things went well."""

@@ -7,14 +7,16 @@ from typing import TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.layers import reading
+from memdb.layers.archive import LAYER as ARCHIVE
 from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query
 from memdb.layers.conversation import LAYER as MESSAGES
 from memdb.layers.entity import LAYER as ENTITIES
+from memdb.layers.facts.entry import LAYER as HISTORY
 from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.message import MESSAGE, Message, ScoredMessage, message_of
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.record import Record
-from memdb.retrieval.find import Hit, about, message_hit, text_of
+from memdb.retrieval.find import Hit, about, id_of, message_hit, text_of
 from memdb.retrieval.meaning.rankings import Answer, Question, Ranking, ranked
 from memdb.retrieval.meaning.service import EmbeddingService
 from memdb.scope import Scope
@@ -24,10 +26,12 @@ from memdb.text.check import check_id
 from memdb.text.query import parse
 from memdb.text.snippet import Marker
 
-LAYERS = (PAGES, ITEMS, MESSAGES, ENTITIES)
+# Not facts and blocks: they stand in every prompt, and each edit would be embedded anew.
+LAYERS = (PAGES, ITEMS, MESSAGES, ENTITIES, ARCHIVE, HISTORY)
 QUERY_CHARS = 2_000  # of a query that the embedder is given; all of its words count for BM25
 
 R = TypeVar("R")
+Scored = tuple[int, float]
 
 
 class HybridSearch:
@@ -63,7 +67,7 @@ class HybridSearch:
 
         Args:
             query: any text in any language; words in double quotes are a phrase for BM25.
-            layer: "page", "item", "message" or "entity"; None for all of them.
+            layer: "page", "item", "message", "entity", "archive" or "history"; None for all of them.
             k: how many at most, 0 to 10,000.
             bm25_weight: how much words count beside meaning: from 0, meaning alone, to 1, words alone.
             categories: only records of these categories; None for all.
@@ -90,6 +94,30 @@ class HybridSearch:
             return [known[number].key for number, _ in answer.ranking if number in known]
 
         return await self._answered(asked, keys)
+
+    @property
+    def _embeds(self) -> bool:
+        """Whether the database has an embedder."""
+        return self._service.embeds
+
+    async def _ranked(
+        self,
+        query: str,
+        *,
+        layer: str,
+        k: int,
+        unit: Callable[[Transaction, Sequence[Scored], Sequence[Scored], Sequence[Scored]], R],
+        bm25_weight: float = 0.5,
+    ) -> R:
+        """Search a layer, and return what a unit makes of the answer in the same snapshot; see `search`.
+
+        Args:
+            unit: is given the transaction and three rankings, pairs of a record's number and its score, best first: of
+                both, fused, the k best; by words, with BM25 scores; by meaning, with cosines, empty where words alone
+                were searched. The last two are longer than k.
+        """
+        asked = _question(self.scope, query, layer, k, bm25_weight, None, None)
+        return await self._answered(asked, lambda tx, answer: unit(tx, answer.ranking, answer.words, answer.meant))
 
     async def _answered(self, asked: Question, unit: Callable[[Transaction, Answer], R]) -> R:
         """Search, and return what a unit makes of the answer in the same snapshot."""
@@ -143,7 +171,9 @@ def _hits(tx: Transaction, user_id: str, ranking: Ranking, marker: Marker) -> li
 
     def record_hit(found: Record) -> tuple[int, Hit]:
         score = scores[found.id]
-        return found.id, Hit(found.layer, found.key, found.title, marker.snippet(text_of(found)), score, found.created)
+        return found.id, Hit(
+            found.layer, id_of(found), found.title, marker.snippet(text_of(found)), score, found.created
+        )
 
     def scored_hit(found: Record, *own: str | int | None) -> tuple[int, Hit]:
         message: Message = message_of(found, *own)  # type: ignore[arg-type]

@@ -54,11 +54,15 @@ class Answer(NamedTuple):
         ranking: (record id, score), best first.
         broken: parts that hold no vector.
         nothing_embedded: whether there are records, and none of them has a vector.
+        words: (record id, BM25 score), best first, each by its own score.
+        meant: (record id, cosine), best first; none where words alone were searched.
     """
 
     ranking: Ranking
     broken: Collection[int] = ()
     nothing_embedded: bool = False
+    words: Ranking = []
+    meant: Ranking = []
 
 
 def ranked(tx: Transaction, asked: Question, ready: Ready | None, comparer: Comparer | None) -> Answer:
@@ -70,10 +74,10 @@ def ranked(tx: Transaction, asked: Question, ready: Ready | None, comparer: Comp
         comparer: compares with numpy; None compares in Python.
     """
     if ready is None:
-        return Answer(by_words_alone(tx, asked))
+        return _alone(tx, asked)
     embedded, waiting = embeddings.progress(tx, ready.model, ready.kept.values())
     if not embedded:
-        return Answer(by_words_alone(tx, asked), nothing_embedded=waiting > 0)
+        return _alone(tx, asked, nothing_embedded=waiting > 0)
     # What has no vector yet can only be found by its words: meaning counts by the share of those that have one.
     weight = 1 - (1 - asked.bm25_weight) * embedded / (embedded + waiting)
     found = [_nearest(tx, asked, ready, layer, comparer) for layer in ready.kept]
@@ -81,7 +85,12 @@ def ranked(tx: Transaction, asked: Question, ready: Ready | None, comparer: Comp
     words = _words(tx, asked) if weight > 0 else []
     fused = fuse(words, meant, among=_background(found), bm25_weight=weight, limit=_most(asked))
     broken = {part for near in found for part in near.broken}
-    return Answer(_leaning(tx, asked, fused)[: asked.k], broken)
+    return Answer(_leaning(tx, asked, fused)[: asked.k], broken, words=words, meant=meant)
+
+
+def _alone(tx: Transaction, asked: Question, *, nothing_embedded: bool = False) -> Answer:
+    ranking = by_words_alone(tx, asked)
+    return Answer(ranking, nothing_embedded=nothing_embedded, words=ranking)
 
 
 def by_words_alone(tx: Transaction, asked: Question) -> Ranking:

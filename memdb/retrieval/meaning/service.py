@@ -91,6 +91,11 @@ class EmbeddingService:
     ) -> None:
         await self.stop()
 
+    @property
+    def embeds(self) -> bool:
+        """Whether the database has an embedder."""
+        return self._embedder is not None
+
     async def start(self) -> None:
         """Embed what waits and what will come, until stop() or the database's close. Calling it again does nothing.
 

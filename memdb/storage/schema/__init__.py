@@ -11,12 +11,16 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from memdb.storage.schema.base import Sql, metadata
 from memdb.storage.schema.blob import BLOB_SQL, blob, blob_chunk
+from memdb.storage.schema.block import BLOCK_SQL, block, memory_config
+from memdb.storage.schema.consolidation import consolidation
 from memdb.storage.schema.embedding import EMBEDDING_SQL, embedding, embedding_model
 from memdb.storage.schema.eviction import EVICTION_SQL, eviction
+from memdb.storage.schema.facts import FACT_SQL, history, mirror
 from memdb.storage.schema.items import ITEM_SQL
 from memdb.storage.schema.message import MESSAGE_SQL, message, session
 from memdb.storage.schema.note_index import NOTE_INDEX_SQL, note_index
 from memdb.storage.schema.pages import PAGE_SQL
+from memdb.storage.schema.passage import PASSAGE_SQL, passage
 from memdb.storage.schema.quarantine import QUARANTINE_SQL, quarantine
 from memdb.storage.schema.recall import RECALL_SQL, recall
 from memdb.storage.schema.record import record
@@ -28,6 +32,7 @@ from memdb.storage.schema.search import RANK, SEARCH_SQL, TEXT_COLUMNS, TOKENIZE
 from memdb.storage.schema.source import SOURCE_SQL, source
 from memdb.storage.schema.tag import TAG_SQL, record_tag
 from memdb.storage.schema.tool_result import TOOL_RESULT_SQL, tool_result
+from memdb.storage.schema.version import VERSION_SQL, version
 from memdb.storage.statement import DIALECT
 
 __all__ = [
@@ -41,14 +46,20 @@ __all__ = [
     "Sql",
     "blob",
     "blob_chunk",
+    "block",
     "checkpoint",
+    "consolidation",
     "embedding",
     "embedding_model",
     "eviction",
+    "history",
+    "memory_config",
     "message",
     "metadata",
+    "mirror",
     "note_index",
     "objects",
+    "passage",
     "quarantine",
     "recall",
     "record",
@@ -60,11 +71,12 @@ __all__ = [
     "source",
     "state",
     "tool_result",
+    "version",
     "working_memory",
 ]
 
-SCHEMA_VERSION = 4  # PRAGMA user_version of a file of this schema
-REVISION = "0004"  # the migration that leads to it
+SCHEMA_VERSION = 5  # PRAGMA user_version of a file of this schema
+REVISION = "0005"  # the migration that leads to it
 
 # Triggers and views, in the order in which they can be made.
 _SUBJECTS = (
@@ -84,6 +96,10 @@ _SUBJECTS = (
     BLOB_SQL,
     NOTE_INDEX_SQL,
     EMBEDDING_SQL,
+    FACT_SQL,
+    BLOCK_SQL,
+    PASSAGE_SQL,
+    VERSION_SQL,
 )
 
 

@@ -85,7 +85,9 @@ def count(sign: str, row: str) -> str:
     WHERE {row}.session_id != '' AND {here} AND session_id = {row}.session_id;"""
 
 
-def counted(table: str, layer: str, *, text: str | None = None, number: str | None = None) -> tuple[Sql, ...]:
+def counted(
+    table: str, layer: str, *, text: str | None = None, number: str | None = None, sessionless: bool = False
+) -> tuple[Sql, ...]:
     """Return triggers that count the rows of a table that stands by itself, as records of a layer.
 
     Args:
@@ -93,6 +95,7 @@ def counted(table: str, layer: str, *, text: str | None = None, number: str | No
         layer: what its rows are counted as.
         text: the column whose bytes are counted, where there is one.
         number: the column that says how many bytes a row is; such a table has no sessions.
+        sessionless: whether some rows are of no session (session_id '').
     """
     by_session = number is None
 
@@ -100,7 +103,8 @@ def counted(table: str, layer: str, *, text: str | None = None, number: str | No
         return f"length(CAST({row}.{text} AS BLOB))" if text else f"{row}.{number}" if number else "0"
 
     def change(row: str, change: str) -> str:
-        places = ("''", f"{row}.session_id") if by_session else ("''",)
+        own = f"{row}.session_id) AND {row}.session_id != (''" if sessionless else f"{row}.session_id"
+        places = ("''", own) if by_session else ("''",)
         return "".join(
             f"""
   UPDATE scope SET {change}

@@ -6,12 +6,13 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
 
 1. The head, the first line:
 
-       {"memdb": "export", "version": 1, "schema": 3, "user_id": "alice", "session_id": "s1",
+       {"memdb": "export", "version": 1, "schema": 5, "user_id": "alice", "session_id": "s1",
         "exported_at": "2026-11-30T09:00:00.000000Z", "records": 2960}
 
    `version` is the version of this form, `schema` that of the file it came from; a reader refuses what is newer than it
-   knows. `session_id` is there when only one session was exported. `records` is how many records the file held. Other
-   fields may be passed over.
+   knows. `session_id` is there when only one session was exported, and with it `"and_user": true` when also what the
+   user has of no session: then the file is the state of one scope (Memory.export_state). `records` is how many records
+   the file held. Other fields may be passed over.
 
 2. A line for each chunk of a payload (what tool results and checkpoints hold), in order:
 
@@ -32,8 +33,9 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    `layer`, `session_id` ("" for a layer that lives by user) and `key` are a record's identity. Its columns follow under
    their names (memdb/storage/schema/record.py), then `references` in their order, the statistics of `recall`, and what
    the layer's own tables hold, under the table's name: `message` of a record of layer "message", `tool_result`,
-   `source` of a page that came from a synced folder, `note_index` of one that is indexed. Record numbers, user ids, the
-   index, vectors and all else that can be made anew are left out.
+   `source` of a page that came from a synced folder, `note_index` of one that is indexed, `block` of a memory block,
+   `history` of an entry that tells of messages, `passage` of one of layer "archive". The long-term facts are a record
+   of layer "fact". Record numbers, user ids, the index, vectors and all else that can be made anew are left out.
 
 4. A line for each relation between two entities, in the order in which the relations were first stored:
 
@@ -43,13 +45,22 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    `source` and `target` are the keys of records of layer "entity", which stand before it or are in the file that it is
    imported into. They and `relation_type` are a relation's identity.
 
-5. A line for each state, working summary and checkpoint, under the names of their columns
-   (memdb/storage/schema/runtime.py):
+5. A line for each row that is no record, under the names of its columns (memdb/storage/schema/runtime.py, version.py,
+   block.py, consolidation.py): states, working summaries, checkpoints, the earlier texts of facts and blocks, how a
+   session's blocks give way, and how often its consolidation failed in a row:
 
        {"kind": "state", "session_id": "s1", "format_version": 1, "updated_at": "...", "state": {"current_step": 2}}
        {"kind": "working_memory", "session_id": "s1", "revision": 3, "updated_at": "...", "content": "# Goal..."}
        {"kind": "checkpoint", "session_id": "s1", "id": "run-7", "seq": 1, "format_version": 1, "status": "completed",
         "saved_at": "...", "payload": "9f86d0..."}
+       {"kind": "version", "session_id": "", "layer": "fact", "key": "MEMORY", "number": 1, "written_at": "...",
+        "replaced_at": "...", "metadata": {"author": "agent", "act": "write"}, "content": "Ana likes tea."}
+       {"kind": "memory_config", "session_id": "s1", "updated_at": "...", "config": {"eviction_strategy": "discard"}}
+       {"kind": "consolidation", "session_id": "s1", "failures": 2, "reason": "no tool call", "failed_at": "..."}
+
+   The record that a `version` is an earlier text of stands before it, or is in the file that it is imported into; who
+   wrote it and how stands in its metadata. Where an import replaces, a text of the file that has the number of another
+   one lets that one follow on the last: earlier texts are never lost.
 
 6. A line for each session of which more is known than its records say:
 
@@ -67,8 +78,9 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    read.
 
 8. The last line counts the lines between, by their kinds: {"kind": "end", "records": 2960, "relations": 12,
-   "sessions": 1, "quarantine": 0, "payloads": 2, "states": 1, "working_memories": 1, "checkpoints": 1}. Without it the
-   file is cut short. Files of older schemas lack what they do not know, and the counts of it.
+   "sessions": 1, "quarantine": 0, "payloads": 2, "states": 1, "working_memories": 1, "checkpoints": 1, "versions": 1,
+   "memory_configs": 1, "consolidations": 1}. Without it the file is cut short. Files of older schemas lack what they do
+   not know, and the counts of it.
 
 Fields
 ------
@@ -83,11 +95,12 @@ holds the column's text: "metadata_text": "{\\"n\\": 1e400}".
 
 from __future__ import annotations
 
+from memdb.storage.transfer.content import Exported
 from memdb.storage.transfer.form import VERSION
 from memdb.storage.transfer.merging import Imported
 from memdb.storage.transfer.reading import ExportFile, examined
 from memdb.storage.transfer.storing import import_user, store_export
-from memdb.storage.transfer.writing import Exported, export_user
+from memdb.storage.transfer.writing import export_user
 
 __all__ = [
     "VERSION",

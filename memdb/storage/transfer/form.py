@@ -13,9 +13,14 @@ from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.schema import (
     blob,
     blob_chunk,
+    block,
     checkpoint,
+    consolidation,
+    history,
+    memory_config,
     message,
     note_index,
+    passage,
     quarantine,
     recall,
     record,
@@ -25,12 +30,15 @@ from memdb.storage.schema import (
     source,
     state,
     tool_result,
+    version,
     working_memory,
 )
 from memdb.storage.transfer.fields import REQUIRED, Field, fields_of
 from memdb.text.check import check_id, is_valid
 
 VERSION = 1  # of the form; see the package's docstring
+VERSIONED = ("fact", "block")  # layers whose earlier texts are kept
+MAX_VERSION = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +63,18 @@ LAYERS: dict[str, tuple[Own, ...]] = {
     "message": (Own(message, always=True),),
     "entity": (),
     "tool_result": (Own(tool_result, always=True),),
+    "fact": (),
+    "history": (Own(history, always=False),),
+    "block": (Own(block, always=True),),
+    "archive": (Own(passage, always=False),),
 }
 OWN = tuple(own for tables in LAYERS.values() for own in tables)
 
 # Tables that have lines or fields of their own, and those that triggers make anew from them.
-STANDING = {table.name: table for table in (state, working_memory, checkpoint)}  # by themselves, without a record
+_STANDING = (state, working_memory, checkpoint, version, memory_config, consolidation)
+STANDING = {table.name: table for table in _STANDING}  # by themselves, without a record
 SPECIAL = (record, record_reference, recall, relation, session, quarantine, blob, blob_chunk, *STANDING.values())
-DERIVED = ("record_tag", "scope", "eviction", "embedding", "embedding_model")
+DERIVED = ("record_tag", "scope", "eviction", "embedding", "embedding_model", "mirror")
 
 # What the last line counts, by the kind of line.
 COUNTED = {
@@ -73,6 +86,9 @@ COUNTED = {
     "state": "states",
     "working_memory": "working_memories",
     "checkpoint": "checkpoints",
+    "version": "versions",
+    "memory_config": "memory_configs",
+    "consolidation": "consolidations",
 }
 
 
@@ -93,7 +109,10 @@ PAYLOAD = (
     Field("text", "text", REQUIRED),
 )
 # Each begins with what tells its rows apart.
-STANDING_FIELDS = {name: fields_of(table, "user_id", "number", "superseded") for name, table in STANDING.items()}
+STANDING_FIELDS = {
+    name: fields_of(table, "user_id", "superseded", *(["number"] if name == "checkpoint" else []))
+    for name, table in STANDING.items()
+}
 OWN_FIELDS = {own.table.name: fields_of(own.table, "record_id", "user_id") for own in OWN}
 
 
@@ -140,8 +159,16 @@ def check_standing(name: str, columns: Sequence[Any]) -> None:
     """Refuse what cannot be a row of a table that stands by itself.
 
     Raises:
-        InvalidInput: an id that is empty, too long, or no text.
+        InvalidInput: an id that is empty, too long, or no text; or an earlier text that cannot be one.
     """
+    if name == "version":
+        session_id, layer, key, number = columns[:4]
+        check_identity(layer, session_id, key)
+        if layer not in VERSIONED:
+            raise InvalidInput(f"its layer is {layer[:40]!r}, of which memdb keeps no earlier texts")
+        if not 1 <= number <= MAX_VERSION:
+            raise InvalidInput(f"its number is none from 1 to {MAX_VERSION:,}")
+        return
     check_id(columns[0], "session_id")
     if name == "checkpoint":
         check_id(columns[1], "id")

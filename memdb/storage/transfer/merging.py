@@ -16,7 +16,7 @@ from memdb.storage.transfer.payloads import Payloads
 from memdb.storage.transfer.putting import Records, insert_into, without
 from memdb.storage.transfer.reading import Problem
 from memdb.storage.transfer.relations import Relations
-from memdb.storage.transfer.rows import PAGE, Row
+from memdb.storage.transfer.rows import PAGE, Row, Whose
 from memdb.storage.transfer.standing import Standing, named
 
 PAGE_BYTES = 8_000_000  # of lines that are stored with one statement
@@ -118,6 +118,7 @@ class Merge:
         except InvalidInput as error:
             self._problem(Problem(0, str(error)))
         self._payloads.tidy()
+        self._standing.finish()
         if self._conflict_count:
             others = self._conflict_count - len(self._conflicts)
             more = f" and {others:,} more" if others else ""
@@ -151,7 +152,9 @@ class Merge:
 
     def _problem(self, problem: Problem) -> None:
         if not self._skip_damaged:
-            raise InvalidInput(f"{problem}; nothing was imported: --skip-damaged leaves out what is damaged")
+            raise InvalidInput(
+                f"{problem}; nothing was imported: `memdb import --skip-damaged` leaves out what is damaged"
+            )
         self._report.skipped += problem.number > 0
         if len(self._report.problems) < NAMED:
             self._report.problems.append(f"{problem}; it was left out" if problem.number else str(problem))
@@ -240,7 +243,7 @@ class Merge:
     def _session(self, entries: list[Entry]) -> None:
         (entry,) = entries
         session_id = entry.columns[0]
-        old = next(rows.sessions(self._connection, self._user_id, session_id), None)
+        old = next(rows.sessions(self._connection, Whose(self._user_id, session_id)), None)
         new = (entry.columns, entry.consolidated)
         if old == new or (not self._replace and old is not None and _session_says(old) == _session_says(new)):
             self._report.same += 1
@@ -271,7 +274,7 @@ class Merge:
     def _quarantine(self, entries: list[Entry]) -> None:
         (entry,) = entries
         if self._aside is None:
-            there = rows.aside(self._connection, self._user_id)
+            there = rows.aside(self._connection, Whose(self._user_id))
             self._aside = Counter(_digest(columns) for columns in there)
         digest = _digest(entry.columns)
         if self._aside[digest]:  # as often as it is there already, it is passed over

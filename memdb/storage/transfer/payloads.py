@@ -10,7 +10,7 @@ from typing import Any
 from memdb.errors import InvalidInput
 from memdb.storage import blobs
 from memdb.storage.transfer.entry import Entry
-from memdb.storage.transfer.rows import Row
+from memdb.storage.transfer.rows import Row, Whose
 
 _REFERRED = """
 SELECT id, hash, size FROM blob
@@ -18,7 +18,7 @@ SELECT id, hash, size FROM blob
    AND (EXISTS (SELECT 1 FROM checkpoint
                  WHERE checkpoint.blob_id = blob.id AND checkpoint.user_id = blob.user_id
                    AND (:session_id IS NULL OR checkpoint.session_id = :session_id))
-        OR EXISTS (SELECT 1 FROM tool_result JOIN record ON record.id = tool_result.record_id
+        OR EXISTS (SELECT 1 FROM tool_result CROSS JOIN record ON record.id = tool_result.record_id
                     WHERE tool_result.blob_id = blob.id AND record.user_id = blob.user_id
                       AND (:session_id IS NULL OR record.session_id = :session_id)))
  ORDER BY id
@@ -37,18 +37,16 @@ DELETE FROM blob
 """
 
 
-def said_payloads(
-    connection: sqlite3.Connection, user_id: str, session_id: str | None, written: set[str]
-) -> Iterator[dict[str, Any]]:
-    """Yield the payloads of a user as lines' fields; one that is not as it was stored is left out.
+def said_payloads(connection: sqlite3.Connection, whose: Whose, written: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield payloads as lines' fields; one that is not as it was stored is left out.
 
     Args:
-        session_id: only those that something in this session refers to.
+        whose: only those that something of this refers to; what refers to payloads is of a session.
         written: is given the hashes of those that were yielded.
     """
     # All at once: they are few words each, and a second cursor over the chunks would be in its way.
     for number, digest, size in connection.execute(
-        _REFERRED, {"user_id": user_id, "session_id": session_id}
+        _REFERRED, {"user_id": whose.user_id, "session_id": whose.session_id}
     ).fetchall():
         if _is_whole(connection, number, digest, size):
             for start, data in connection.execute(_CHUNKS, (number,)):

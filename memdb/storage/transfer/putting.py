@@ -60,6 +60,9 @@ _ADD_RECALL = insert_into("recall", ("record_id", *(field.name for field in RECA
 _ADD_OWN = {
     name: put_fields(name, ("record_id", "user_id"), fields, ("record_id",)) for name, fields in OWN_FIELDS.items()
 }
+_CHUNK = [field.name for field in OWN_FIELDS["history"]].index("chunk")
+_UNMIRROR = "DELETE FROM mirror WHERE user_id = ? AND last_key != ''"  # what a HISTORY.md holds is no longer known
+_UNMARK = "UPDATE history SET chunk = NULL WHERE (user_id, chunk) = (?, ?)"
 _REFER = insert_into("record_reference", ("source_id", "position", "user_id", "target_layer", "target_key"))
 # When a record was stored, as how often it was recalled, is not what it says.
 _USAGE = tuple(at for at, field in enumerate(RECORD) if field.name == "updated_at")
@@ -114,6 +117,8 @@ class Records:
             for child in _EMPTIED:
                 execute(f"DELETE FROM {child} WHERE record_id = ?", (record_id,))
             execute("DELETE FROM record_reference WHERE source_id = ?", (record_id,))
+        if replaced and any(entry.identity[0] == "history" for entry in entries):
+            execute(_UNMIRROR, (self._user_id,))
         self._put_children([entry for entry in entries if entry.references or entry.recall or entry.own])
 
     def _put_children(self, entries: list[Entry]) -> None:
@@ -131,6 +136,9 @@ class Records:
                 for position, target in enumerate(entry.references)
             ],
         )
+        if self._exact:  # what replaces takes the mark along that a chunk of messages is consolidated
+            chunks = [(user_id, entry.own["history"][_CHUNK]) for entry in entries if "history" in entry.own]
+            many(_UNMARK, chunks)
         for name, statement in _ADD_OWN.items():
             many(statement, [(number, user_id, *entry.own[name]) for number, entry in numbered if name in entry.own])
 

@@ -42,6 +42,9 @@ class ExportFile:
         stream: its bytes, from the beginning; must be seekable.
         name: what messages call it.
 
+    Has `user_id`, whose memory it is; `session_id`, where it is only of one; and `of_scope`, whether it is the state of
+    one scope: of that session, and what the user has of no session.
+
     Raises:
         InvalidInput: it is no export, or one that a newer memdb wrote.
     """
@@ -65,8 +68,11 @@ class ExportFile:
                 )
         try:
             self.user_id = check_id(value.get("user_id"), "user_id")
+            session_id = value.get("session_id")
+            self.session_id = None if session_id is None else check_id(session_id, "session_id")
         except InvalidInput as error:
             raise InvalidInput(f"{name}, line 1: {error}") from None
+        self.of_scope = self.session_id is not None and value.get("and_user") is True
 
     def entries(self) -> Iterator[Entry | Problem]:
         """Yield every line after the head, in order, then what is wrong with the file as a whole."""
@@ -132,7 +138,8 @@ def _check(export: ExportFile, course: Course) -> None:
     if first is not None:
         others = f" (and {count - 1:,} more)" if count > 1 else ""
         raise InvalidInput(
-            f"{export.name}: {first}{others}; nothing was imported: --skip-damaged leaves out what is damaged"
+            f"{export.name}: {first}{others}; nothing was imported: `memdb import --skip-damaged` leaves out what is"
+            " damaged"
         )
 
 

@@ -13,7 +13,7 @@ from memdb.storage.schema import relation
 from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.fields import say
 from memdb.storage.transfer.form import RELATION, check_relation
-from memdb.storage.transfer.rows import Row, of_user, raw_row
+from memdb.storage.transfer.rows import Row, Whose, of_user, raw_row
 
 _IDS = "SELECT id FROM relation WHERE {whose} ORDER BY +id"
 
@@ -47,9 +47,9 @@ class StoredRelation:
     columns: Row
 
 
-def relation_ids(connection: sqlite3.Connection, user_id: str) -> sqlite3.Cursor:
+def relation_ids(connection: sqlite3.Connection, whose: Whose) -> sqlite3.Cursor:
     """Return the numbers of a user's relations, in the order in which they were stored."""
-    return of_user(connection, _IDS, user_id)
+    return of_user(connection, _IDS, Whose(whose.user_id))
 
 
 def stored_relations(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[StoredRelation]:

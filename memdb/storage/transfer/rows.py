@@ -33,6 +33,35 @@ References = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose rows.
+
+    Args:
+        user_id: of this user.
+        session_id: only what belongs to this session; None for all that the user has.
+        and_user: with a session, also what belongs to no session: the two are the state of one scope.
+    """
+
+    user_id: str
+    session_id: str | None = None
+    and_user: bool = False
+
+    @property
+    def sessionless(self) -> bool:
+        """Whether what belongs to no session is among them."""
+        return self.session_id is None or self.and_user
+
+    @property
+    def condition(self) -> str:
+        """SQL, with the parameters user_id and session_id."""
+        if self.session_id is None:
+            return "user_id = :user_id"
+        if self.and_user:
+            return "user_id = :user_id AND session_id IN ('', :session_id)"
+        return "user_id = :user_id AND session_id = :session_id"
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A record as it is stored.
 
@@ -165,24 +194,22 @@ SELECT {_names(QUARANTINE, "quarantine")} FROM quarantine WHERE {{whose}} ORDER 
 """
 
 
-def of_user(
-    connection: sqlite3.Connection, query: str, user_id: str, session_id: str | None = None, **more: Any
-) -> sqlite3.Cursor:
-    """Run a query whose `{whose}` stands for the rows of a user, or only those of a session."""
-    whose = "user_id = :user_id" if session_id is None else "user_id = :user_id AND session_id = :session_id"
-    return connection.execute(query.format(whose=whose), {"user_id": user_id, "session_id": session_id, **more})
+def of_user(connection: sqlite3.Connection, query: str, whose: Whose, **more: Any) -> sqlite3.Cursor:
+    """Run a query whose `{whose}` stands for the condition that a row is one of these."""
+    values = {"user_id": whose.user_id, "session_id": whose.session_id, **more}
+    return connection.execute(query.format(whose=whose.condition), values)
 
 
 def sessions(
-    connection: sqlite3.Connection, user_id: str, session_id: str | None = None, *, unreadable: Iterable[int] = ()
+    connection: sqlite3.Connection, whose: Whose, *, unreadable: Iterable[int] = ()
 ) -> Iterator[tuple[Row, str | None]]:
-    """Yield what is kept of a user's sessions: the columns of SESSION, and the key of the last consolidated message.
+    """Yield what is kept of sessions: the columns of SESSION, and the key of the last consolidated message.
 
     Args:
         unreadable: the numbers of records that count as not there.
     """
     without = json.dumps(list(unreadable))
-    for row in of_user(connection, _SESSIONS, user_id, session_id, unreadable=without):
+    for row in of_user(connection, _SESSIONS, whose, unreadable=without):
         yield row[:-1], row[-1]
 
 
@@ -203,9 +230,9 @@ def said_session(columns: Row, consolidated: str | None) -> dict[str, Any]:
     return line
 
 
-def aside(connection: sqlite3.Connection, user_id: str, session_id: str | None = None) -> Iterator[Row]:
-    """Yield the columns QUARANTINE of what has been set aside of a user, in the order in which it was."""
-    yield from of_user(connection, _QUARANTINE, user_id, session_id)
+def aside(connection: sqlite3.Connection, whose: Whose) -> Iterator[Row]:
+    """Yield the columns QUARANTINE of what has been set aside, in the order in which it was."""
+    yield from of_user(connection, _QUARANTINE, whose)
 
 
 # -- what cannot be read ----------------------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from memdb.storage.begin import begin_immediate
 from memdb.storage.connection import lenient_text
 from memdb.storage.engine import Engine
+from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.merging import Imported, Merge
-from memdb.storage.transfer.reading import ExportFile, examined
+from memdb.storage.transfer.reading import ExportFile, Problem, examined
 from memdb.storage.transfer.running import Course, Progress
 from memdb.text.check import check_id
 
@@ -63,15 +65,39 @@ async def store_export(
         StorageError: and its kin, when the file could not do it; nothing was stored.
     """
     owner = export.user_id if user_id is None else check_id(user_id, "user_id")
+    return await store_entries(
+        engine, export, export.entries(), owner, replace=replace, skip_damaged=skip_damaged, progress=progress
+    )
+
+
+async def store_entries(
+    engine: Engine,
+    export: ExportFile,
+    entries: Iterable[Entry | Problem],
+    user_id: str,
+    *,
+    replace: bool,
+    skip_damaged: bool = False,
+    progress: Progress | None = None,
+    prepare: Callable[[sqlite3.Connection], None] = lambda _: None,
+) -> Imported:
+    """Store the entries of an export; see store_export.
+
+    Args:
+        entries: those of the export, perhaps changed on the way.
+        user_id: whose memory they become.
+        prepare: what is done first, in the same transaction.
+    """
     course = Course(progress)
 
     def work(connection: sqlite3.Connection) -> Imported:
         begin_immediate(connection, engine.options.busy_timeout)
         connection.text_factory = lenient_text
         try:
-            store = Merge(connection, owner, replace=replace, skip_damaged=skip_damaged)
+            prepare(connection)
+            store = Merge(connection, user_id, replace=replace, skip_damaged=skip_damaged)
             done = 0
-            for entry in export.entries():
+            for entry in entries:
                 course.at(done, export.bytes)
                 store.take(entry)
                 done += entry.size

@@ -42,7 +42,7 @@ def check_target(target: str | os.PathLike[str], database: Path | None, *, force
             raise InvalidInput(f"{text} is no regular file; give another path")
         if not force and not _is_export(path):
             raise AlreadyExists(
-                f"{text} is there already and is no export; give another path, or --force to replace it"
+                f"{text} is there already and is no export; give another path, or `memdb export --force` replaces it"
             )
     return path
 

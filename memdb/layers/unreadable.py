@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, ParamSpec, TypeVar
 
-from memdb.errors import MissingFile, RetrievalError, SerializationError, StorageError
+from memdb.errors import NotFound, RetrievalError, SerializationError, StorageError
 from memdb.layers.layer import reads
 from memdb.layers.record import UNREADABLE
 from memdb.storage.engine import Engine
@@ -77,20 +77,20 @@ def stored_text(tx: Transaction, value: object, name: str) -> str:
 
 
 async def _find(engine: Engine, act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    def unit(tx: Transaction) -> R | MissingFile:
+    def unit(tx: Transaction) -> R | NotFound:
         try:
             return act(tx, *args, **kwargs)
-        except MissingFile as error:
+        except NotFound as error:
             return error
 
     found = await engine.read(unit)
-    if isinstance(found, MissingFile):
+    if isinstance(found, NotFound):
         raise found
     return found
 
 
 class finds(reads[P, R]):
-    """Marks a method that reads what must be there, and raises MissingFile where it is not.
+    """Marks a method that reads what must be there, and raises NotFound where it is not.
 
     A read unit that raises forgets what it could not read; here that is set aside first.
     """

@@ -1,0 +1,1 @@
+"""Memory blocks (Asterix document): named texts of a session, each of a limited size."""

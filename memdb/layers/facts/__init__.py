@@ -1,0 +1,1 @@
+"""Facts and history (LightGrep document): a text that stands in every prompt, and entries of what happened."""

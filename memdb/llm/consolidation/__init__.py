@@ -1,0 +1,1 @@
+"""Consolidation under token pressure (LightGrep document): messages into history and facts."""
