@@ -1,0 +1,75 @@
+"""Front matter whose values have types: YAML between two lines of three hyphens at the head of a file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
+from memdb.errors import InvalidInput
+
+MAX_FRONT_BYTES = 1024 * 1024
+
+# The handler's own pattern takes the white space after the line too, and with it the beginning of the text.
+_HANDLER = YAMLHandler(fm_boundary=re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE))
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_TIME = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]
+    """Reads a time as the text that stands there: JSON has no other form for it."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIME]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+class _Dumper(_SafeDumper):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """Return the front matter of a file and what follows it; {} and the whole text where it has none.
+
+    Raises:
+        InvalidInput: it is no valid YAML, or too large.
+    """
+    try:
+        raw, body = _HANDLER.split(text) if _HANDLER.detect(text) else ("", text)
+    except ValueError:
+        return {}, text
+    if len(raw.encode()) > MAX_FRONT_BYTES:
+        raise InvalidInput(f"its front matter is larger than {MAX_FRONT_BYTES:,} bytes")
+    found = _load(raw) if raw.strip() else {}
+    return (found, body) if isinstance(found, dict) else ({}, text)
+
+
+def join(fields: dict[str, Any], body: str) -> str:
+    """Return a file of which `split` gives these fields, JSON all of them, and this body.
+
+    Raises:
+        InvalidInput: the fields are too large for that.
+    """
+    head: str = yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
+    if len(head.encode()) > MAX_FRONT_BYTES:
+        raise InvalidInput(f"its front matter would be larger than {MAX_FRONT_BYTES:,} bytes, too large to be read")
+    return f"---\n{head}---\n{body}"
+
+
+def _load(raw: str) -> Any:
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=_SafeLoader)):
+            raise InvalidInput("its front matter refers to itself (*), and so could stand for gigabytes; write it out")
+        return yaml.load(raw, Loader=_Loader)
+    except InvalidInput:
+        raise
+    except yaml.MarkedYAMLError as error:
+        line = f" in line {error.problem_mark.line + 2}" if error.problem_mark else ""
+        raise InvalidInput(f"its front matter is no valid YAML{line}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"its front matter is no valid YAML: {str(error).splitlines()[0]}") from None
