@@ -24,11 +24,27 @@ class Check:
 
 _ORPHANS = "FROM {table} WHERE NOT EXISTS (SELECT 1 FROM record WHERE record.id = {table}.{column})"
 
+_STRANGERS = "FROM {table} WHERE user_id IS NOT (SELECT user_id FROM record WHERE id = record_id)"
+
 
 def orphans(table: str, column: str) -> Check:
     """Rows of a layer's own table that are of no record; the repair deletes them."""
     rows = _ORPHANS.format(table=table, column=column)
     return Check(f"{{n}} rows of {table} belong to no record", f"SELECT count(*) {rows}", (f"DELETE {rows}",))
+
+
+def of_another_user(table: str) -> Check:
+    """Rows of a layer's own table that bear another user than their record; the repair gives them its user."""
+    rows = _STRANGERS.format(table=table)
+    return Check(
+        f"{{n}} rows of {table} bear another user than their record",
+        f"SELECT count(*) {rows}",
+        (
+            f"""UPDATE OR IGNORE {table} SET user_id = (SELECT user_id FROM record WHERE id = record_id)
+                 WHERE record_id IN (SELECT record_id {rows})""",
+            f"DELETE {rows}",  # its user has another entry of the same messages: one of the two bears the mark
+        ),
+    )
 
 
 def unreadable_rows(sentence: str, rows: str, move: OwnRow, reason: str) -> Check:

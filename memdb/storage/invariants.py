@@ -6,6 +6,7 @@ Each check is a row: its sentence, a query for what is wrong, and the statements
 from __future__ import annotations
 
 from memdb.storage.invariant import Check, orphans, unreadable, unreadable_rows
+from memdb.storage.invariants_of_experience import EXPERIENCE_CHECKS
 from memdb.storage.invariants_of_texts import TEXT_CHECKS
 from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import checkpoint, state
@@ -46,7 +47,9 @@ _BROKEN_JSON = """FROM record
 _BODILESS = """FROM record
  WHERE layer = 'message' AND id NOT IN (SELECT record_id FROM message)
     OR layer = 'tool_result' AND id NOT IN (SELECT record_id FROM tool_result)
-    OR layer = 'block' AND id NOT IN (SELECT record_id FROM block)"""
+    OR layer = 'block' AND id NOT IN (SELECT record_id FROM block)
+    OR layer = 'episode' AND id NOT IN (SELECT record_id FROM episode)
+    OR layer = 'pattern' AND id NOT IN (SELECT record_id FROM pattern)"""
 _WHOLE = """EXISTS (SELECT 1 FROM blob
                    WHERE (blob.id, blob.user_id) = ({table}.blob_id, {table}.user_id)
                      AND blob.size
@@ -102,7 +105,7 @@ _WEIGHTLESS = "NOT coalesce(weight BETWEEN 0 AND 1, 0)"
 CHECKS = (
     unreadable("{n} records hold broken JSON, and would be set aside by the first read", _BROKEN_JSON, "broken JSON"),
     unreadable(
-        "{n} messages, tool results or blocks have no row in their own table, and would be set aside",
+        "{n} messages, tool results, blocks, episodes or patterns have no row of their own, and would be set aside",
         _BODILESS,
         "no row in the table of its layer",
     ),
@@ -162,6 +165,7 @@ CHECKS = (
     orphans("source", "record_id"),
     orphans("tool_result", "record_id"),
     *TEXT_CHECKS,
+    *EXPERIENCE_CHECKS,
     Check(
         "{n} sessions are consolidated up to what was never a message",
         f"SELECT count(*) FROM session WHERE {_NOWHERE}",

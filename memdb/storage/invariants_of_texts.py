@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdb.storage.invariant import Check, orphans, unreadable, unreadable_rows
+from memdb.storage.invariant import Check, of_another_user, orphans, unreadable, unreadable_rows
 from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import memory_config, version
 
@@ -21,20 +21,6 @@ _SIZELESS = """FROM record
                WHERE typeof(size) != 'integer' OR size < 1 OR typeof(priority) != 'integer' OR priority < 0
                   OR typeof(initial_value) != 'text')"""
 _UNCOUNTED = "FROM consolidation WHERE typeof(failures) != 'integer' OR failures < 0"
-_STRANGERS = "FROM {table} WHERE user_id IS NOT (SELECT user_id FROM record WHERE id = record_id)"
-
-
-def _of_another_user(table: str) -> Check:
-    rows = _STRANGERS.format(table=table)
-    return Check(
-        f"{{n}} rows of {table} bear another user than their record",
-        f"SELECT count(*) {rows}",
-        (
-            f"""UPDATE OR IGNORE {table} SET user_id = (SELECT user_id FROM record WHERE id = record_id)
-                 WHERE record_id IN (SELECT record_id {rows})""",
-            f"DELETE {rows}",  # its user has another entry of the same messages: one of the two bears the mark
-        ),
-    )
 
 
 TEXT_CHECKS = (
@@ -64,7 +50,7 @@ TEXT_CHECKS = (
     orphans("history", "record_id"),
     orphans("block", "record_id"),
     orphans("passage", "record_id"),
-    *(_of_another_user(table) for table in ("history", "block", "passage")),
+    *(of_another_user(table) for table in ("history", "block", "passage")),
     Check(
         "{n} earlier texts are of no fact and no block",
         f"SELECT count(*) {_LOOSE_VERSIONS}",

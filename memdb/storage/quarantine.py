@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Table, bindparam, delete, insert, literal, literal_column, select
 
-from memdb.storage.schema import block, history, message, passage, quarantine, record, tool_result
+from memdb.storage.schema import block, episode, history, message, passage, pattern, quarantine, record, tool_result
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
 
@@ -40,6 +40,8 @@ RAW_SQL = f"""CASE record.layer
     {_own(tool_result, "'$.payload'", f"json({_payload(tool_result)})")})
   WHEN 'block' THEN json_set({_raw(record)}, '$.block', {_own(block)})
   WHEN 'history' THEN json_set({_raw(record)}, '$.history', {_own(history)})
+  WHEN 'episode' THEN json_set({_raw(record)}, '$.episode', {_own(episode)})
+  WHEN 'pattern' THEN json_set({_raw(record)}, '$.pattern', {_own(pattern)})
   WHEN 'archive' THEN json_set({_raw(record)}, '$.passage', {_own(passage)})
   ELSE {_raw(record)} END"""
 

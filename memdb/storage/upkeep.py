@@ -79,6 +79,7 @@ _FORGET = (
     "DELETE FROM memory_config WHERE user_id = ?",
     "DELETE FROM consolidation WHERE user_id = ?",
     "DELETE FROM mirror WHERE user_id = ?",
+    "DELETE FROM aging WHERE user_id = ?",
     "DELETE FROM blob WHERE user_id = ?",  # what nothing refers to is gone already
     "DELETE FROM embedding_model WHERE user_id = ?",
     "DELETE FROM eviction WHERE user_id = ?",

@@ -19,7 +19,7 @@ STRAY = f"INSERT INTO version VALUES ('alice', '', '{{}}', '{{}}', 1, '{NOW}', '
 
 # What is done -> what the check says of it, and whether a row then lies in the quarantine.
 BROKEN = [
-    ("DELETE FROM block", "or blocks have no row in their own table", True),
+    ("DELETE FROM block", "have no row of their own", True),
     ("DROP TRIGGER block_ad; DELETE FROM record WHERE layer = 'block'", "rows of block belong to no record", False),
     ("DROP TRIGGER history_ad; DELETE FROM record WHERE layer = 'history'", "rows of history belong to no", False),
     ("DROP TRIGGER passage_ad; DELETE FROM record WHERE layer = 'archive'", "rows of passage belong to no", False),

@@ -16,7 +16,7 @@ BROKEN = [
     ("UPDATE blob_chunk SET data = data || 'x'", "tool results have lost their content"),
     ("UPDATE blob SET user_id = 'bob'", "checkpoints have lost their payload"),
     ("DROP TRIGGER blob_checkpoint_ad; DELETE FROM checkpoint", "payloads belong to nothing"),
-    ("DROP TRIGGER blob_ad; DELETE FROM tool_result", "tool results or blocks have no row in their own table"),
+    ("DROP TRIGGER blob_ad; DELETE FROM tool_result", "have no row of their own"),
     ("PRAGMA ignore_check_constraints = ON; UPDATE state SET state = '{'", "states hold broken JSON"),
     ("PRAGMA ignore_check_constraints = ON; UPDATE tool_result SET head = '{'", "records hold broken JSON"),
     ("UPDATE checkpoint SET superseded = 1", "do not know whether a later one supersedes them"),

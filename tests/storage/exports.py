@@ -36,7 +36,7 @@ def end(records: int = 0, sessions: int = 0, quarantine: int = 0, relations: int
         "sessions": sessions,
         "quarantine": quarantine,
         **dict.fromkeys(("payloads", "states", "working_memories", "checkpoints"), 0),
-        **dict.fromkeys(("versions", "memory_configs", "consolidations"), 0),
+        **dict.fromkeys(("versions", "memory_configs", "consolidations", "agings"), 0),
     }
 
 

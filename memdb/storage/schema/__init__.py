@@ -15,6 +15,7 @@ from memdb.storage.schema.block import BLOCK_SQL, block, memory_config
 from memdb.storage.schema.consolidation import consolidation
 from memdb.storage.schema.embedding import EMBEDDING_SQL, embedding, embedding_model
 from memdb.storage.schema.eviction import EVICTION_SQL, eviction
+from memdb.storage.schema.experience import EXPERIENCE_SQL, aging, episode, pattern
 from memdb.storage.schema.facts import FACT_SQL, history, mirror
 from memdb.storage.schema.items import ITEM_SQL
 from memdb.storage.schema.message import MESSAGE_SQL, message, session
@@ -44,6 +45,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Sql",
+    "aging",
     "blob",
     "blob_chunk",
     "block",
@@ -51,6 +53,7 @@ __all__ = [
     "consolidation",
     "embedding",
     "embedding_model",
+    "episode",
     "eviction",
     "history",
     "memory_config",
@@ -60,6 +63,7 @@ __all__ = [
     "note_index",
     "objects",
     "passage",
+    "pattern",
     "quarantine",
     "recall",
     "record",
@@ -75,8 +79,8 @@ __all__ = [
     "working_memory",
 ]
 
-SCHEMA_VERSION = 5  # PRAGMA user_version of a file of this schema
-REVISION = "0005"  # the migration that leads to it
+SCHEMA_VERSION = 6  # PRAGMA user_version of a file of this schema
+REVISION = "0006"  # the migration that leads to it
 
 # Triggers and views, in the order in which they can be made.
 _SUBJECTS = (
@@ -100,6 +104,7 @@ _SUBJECTS = (
     BLOCK_SQL,
     PASSAGE_SQL,
     VERSION_SQL,
+    EXPERIENCE_SQL,
 )
 
 

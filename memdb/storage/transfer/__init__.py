@@ -6,7 +6,7 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
 
 1. The head, the first line:
 
-       {"memdb": "export", "version": 1, "schema": 5, "user_id": "alice", "session_id": "s1",
+       {"memdb": "export", "version": 1, "schema": 6, "user_id": "alice", "session_id": "s1",
         "exported_at": "2026-11-30T09:00:00.000000Z", "records": 2960}
 
    `version` is the version of this form, `schema` that of the file it came from; a reader refuses what is newer than it
@@ -34,8 +34,9 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    their names (memdb/storage/schema/record.py), then `references` in their order, the statistics of `recall`, and what
    the layer's own tables hold, under the table's name: `message` of a record of layer "message", `tool_result`,
    `source` of a page that came from a synced folder, `note_index` of one that is indexed, `block` of a memory block,
-   `history` of an entry that tells of messages, `passage` of one of layer "archive". The long-term facts are a record
-   of layer "fact". Record numbers, user ids, the index, vectors and all else that can be made anew are left out.
+   `history` of an entry that tells of messages, `passage` of one of layer "archive", `episode` and
+   `pattern`, whose documents stand in the metadata, as those of layer "skill" do. The long-term facts are a record of
+   layer "fact". Record numbers, user ids, the index, vectors and all else that can be made anew are left out.
 
 4. A line for each relation between two entities, in the order in which the relations were first stored:
 
@@ -46,8 +47,9 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
    imported into. They and `relation_type` are a relation's identity.
 
 5. A line for each row that is no record, under the names of its columns (memdb/storage/schema/runtime.py, version.py,
-   block.py, consolidation.py): states, working summaries, checkpoints, the earlier texts of facts and blocks, how a
-   session's blocks give way, and how often its consolidation failed in a row:
+   block.py, consolidation.py, experience.py): states, working summaries, checkpoints, the earlier texts of facts and
+   blocks, how a session's blocks give way, how often its consolidation failed in a row, and up to when the importance
+   of a layer's records has aged:
 
        {"kind": "state", "session_id": "s1", "format_version": 1, "updated_at": "...", "state": {"current_step": 2}}
        {"kind": "working_memory", "session_id": "s1", "revision": 3, "updated_at": "...", "content": "# Goal..."}
@@ -57,6 +59,7 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
         "replaced_at": "...", "metadata": {"author": "agent", "act": "write"}, "content": "Ana likes tea."}
        {"kind": "memory_config", "session_id": "s1", "updated_at": "...", "config": {"eviction_strategy": "discard"}}
        {"kind": "consolidation", "session_id": "s1", "failures": 2, "reason": "no tool call", "failed_at": "..."}
+       {"kind": "aging", "session_id": "", "layer": "episode", "aged_at": "..."}
 
    The record that a `version` is an earlier text of stands before it, or is in the file that it is imported into; who
    wrote it and how stands in its metadata. Where an import replaces, a text of the file that has the number of another
@@ -79,8 +82,8 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
 
 8. The last line counts the lines between, by their kinds: {"kind": "end", "records": 2960, "relations": 12,
    "sessions": 1, "quarantine": 0, "payloads": 2, "states": 1, "working_memories": 1, "checkpoints": 1, "versions": 1,
-   "memory_configs": 1, "consolidations": 1}. Without it the file is cut short. Files of older schemas lack what they do
-   not know, and the counts of it.
+   "memory_configs": 1, "consolidations": 1, "agings": 1}. Without it the file is cut short. Files of older schemas
+   lack what they do not know, and the counts of it.
 
 Fields
 ------

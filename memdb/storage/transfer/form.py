@@ -11,16 +11,19 @@ from sqlalchemy import Table
 
 from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.schema import (
+    aging,
     blob,
     blob_chunk,
     block,
     checkpoint,
     consolidation,
+    episode,
     history,
     memory_config,
     message,
     note_index,
     passage,
+    pattern,
     quarantine,
     recall,
     record,
@@ -67,11 +70,14 @@ LAYERS: dict[str, tuple[Own, ...]] = {
     "history": (Own(history, always=False),),
     "block": (Own(block, always=True),),
     "archive": (Own(passage, always=False),),
+    "episode": (Own(episode, always=True),),
+    "pattern": (Own(pattern, always=True),),
+    "skill": (),
 }
 OWN = tuple(own for tables in LAYERS.values() for own in tables)
 
 # Tables that have lines or fields of their own, and those that triggers make anew from them.
-_STANDING = (state, working_memory, checkpoint, version, memory_config, consolidation)
+_STANDING = (state, working_memory, checkpoint, version, memory_config, consolidation, aging)
 STANDING = {table.name: table for table in _STANDING}  # by themselves, without a record
 SPECIAL = (record, record_reference, recall, relation, session, quarantine, blob, blob_chunk, *STANDING.values())
 DERIVED = ("record_tag", "scope", "eviction", "embedding", "embedding_model", "mirror")
@@ -89,6 +95,7 @@ COUNTED = {
     "version": "versions",
     "memory_config": "memory_configs",
     "consolidation": "consolidations",
+    "aging": "agings",
 }
 
 
@@ -168,6 +175,9 @@ def check_standing(name: str, columns: Sequence[Any]) -> None:
             raise InvalidInput(f"its layer is {layer[:40]!r}, of which memdb keeps no earlier texts")
         if not 1 <= number <= MAX_VERSION:
             raise InvalidInput(f"its number is none from 1 to {MAX_VERSION:,}")
+        return
+    if name == "aging":
+        check_identity(columns[1], columns[0], "-")
         return
     check_id(columns[0], "session_id")
     if name == "checkpoint":

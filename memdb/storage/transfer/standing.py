@@ -22,6 +22,7 @@ IDENTITY = {
     "version": 4,
     "memory_config": 1,
     "consolidation": 1,
+    "aging": 2,
 }
 _USAGE = ("updated_at", "saved_at", "revision", "replaced_at")
 _ORDER = {"checkpoint": "number", "version": "layer, session_id, key, number"}
