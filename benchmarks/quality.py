@@ -19,6 +19,7 @@ from rich.console import Console
 
 import memdb
 from benchmarks.baseline import PlainIndex
+from benchmarks.consolidated import consolidated
 from benchmarks.datasets import Dataset, folders, load
 from benchmarks.figures import percentile
 from benchmarks.measures import DEPTH, measure
@@ -67,10 +68,8 @@ async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
                 "FTS5, all words": _on_this_thread(plain.all_words),
                 "FTS5, no stop words": _on_this_thread(plain.no_stop_words),
             }
-            async with _conversations(dataset, settings) as talk:
-                if talk is not None:
-                    systems = {"memdb, conversation": talk, **systems}
-                figures = await measure_systems(dataset, systems, settings)
+            async with _conversations(dataset, settings) as talks:
+                figures = await measure_systems(dataset, {**talks, **systems}, settings)
     return {
         "name": dataset.name,
         "documents": dataset.size,
@@ -80,19 +79,22 @@ async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _conversations(dataset: Dataset, settings: Settings) -> AsyncIterator[System | None]:
-    """Give the search of the set's conversations; None when it holds none."""
+async def _conversations(dataset: Dataset, settings: Settings) -> AsyncIterator[dict[str, System]]:
+    """Give the searches of the set's conversations, as they were said and consolidated; none when it holds none."""
     if not dataset.talks:
-        yield None
+        yield {}
         return
-    async with memdb.open(settings.folder / f"{dataset.name}-talk.db") as db:
+    async with (
+        memdb.open(settings.folder / f"{dataset.name}-talk.db") as db,
+        consolidated(dataset, settings, fill_conversations) as others,
+    ):
         await fill_conversations(db, dataset)
 
         async def messages_of(user: str, query: str, limit: int) -> list[str]:
             found = await db.memory(user).conversation.search(query, limit, all_sessions=True)
             return [(hit.message.model_extra or {})["id"] for hit in found]
 
-        yield messages_of
+        yield {"memdb, conversation": messages_of, **others}
 
 
 async def fill_pages(db: Database, dataset: Dataset) -> Ids:

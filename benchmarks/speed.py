@@ -6,7 +6,19 @@ from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
-from benchmarks import context, conversation, eviction, graph, reads, search, start, tool_results, vectors, writes
+from benchmarks import (
+    context,
+    conversation,
+    eviction,
+    graph,
+    pressure,
+    reads,
+    search,
+    start,
+    tool_results,
+    vectors,
+    writes,
+)
 from benchmarks.figures import Comparison
 from benchmarks.settings import Settings
 
@@ -22,6 +34,7 @@ SUBJECTS: dict[str, Subject] = {
     "graph": graph.run,
     "tool_results": tool_results.run,
     "vectors": vectors.run,
+    "pressure": pressure.run,
     "start": start.run,
 }
 

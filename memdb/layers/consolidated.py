@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 from memdb.errors import InvalidInput
 from memdb.layers import cursor, reading
 from memdb.layers.arguments import check_limit, check_range
-from memdb.layers.history import groups, is_answer
+from memdb.layers.history import groups, is_answer, unanswered
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.message import MAX_POSITION, MESSAGE, Message, key_of, message_of
 from memdb.layers.reading import here
@@ -177,8 +177,8 @@ def _end_before(messages: Sequence[Message], keep: int, *, whole: bool) -> int:
     """
     kept = 0
     known = messages if whole else list(dropwhile(is_answer, messages))
-    for group in reversed(list(groups(known))):
-        if kept >= keep:
+    for at, group in enumerate(reversed(list(groups(known)))):
+        if kept >= keep and (at or not unanswered(group)):
             return group[-1].position or 0
         kept += len(group)
     return 0

@@ -5,7 +5,7 @@ The record, since a count would move when old messages are evicted (decisions, "
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import column, func, select, table
 
 from memdb.layers.reading import here
 from memdb.layers.record import Place
@@ -50,6 +50,7 @@ _REMEMBER = Statement(
     )
     .on_conflict_do_nothing(index_elements=["user_id", "session_id"])
 )
+_LAST_ID = Statement(select(column("seq")).select_from(table("sqlite_sequence")).where(column("name") == "record"))
 _ANY_BETWEEN = Statement(
     select(record.c.id).where(here(), param("after") < record.c.key, param("upto") >= record.c.key).limit(1)
 )
@@ -59,10 +60,11 @@ _NTH = Statement(select(record.c.id).where(here()).order_by(record.c.key).limit(
 def consolidated_key(tx: Transaction, place: Place) -> str:
     """Return the key of the last consolidated message; "" when there is none."""
     record_id = tx.value(_GET, **place.values())
-    if not record_id:
+    if not isinstance(record_id, int) or record_id < 1:  # a hand may have left anything there (decisions, "bad cursor")
         return ""
     key = tx.value(_KEY, **place.values(record_id=record_id))
-    if key is None and not _all_gone(tx, place, record_id):  # deleted since, but not all before it
+    # Deleted since, but not all before it; a number that no record ever had is none.
+    if key is None and record_id <= (tx.value(_LAST_ID) or 0) and not _all_gone(tx, place, record_id):
         key = tx.value(_LAST_BEFORE, **place.values(record_id=record_id))
     return key or ""
 

@@ -39,6 +39,15 @@ def is_answer(message: Message) -> bool:
     return bool(_answered(message))
 
 
+def unanswered(group: Sequence[Message]) -> bool:
+    """Whether results of a call are still to come: no cut may stand between it and them."""
+    call, *results = group
+    answered: Counter[str] = Counter()
+    for result in results:
+        answered += _answered(result)
+    return bool(_asked(call) - answered)
+
+
 def groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages that must not be parted: a call with the results that follow it, and every other alone."""
     at = 0

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from memdb.layers.arguments import MAX_BULK
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
@@ -78,11 +80,16 @@ class _Act(Generic[P, R]):
         """Return a call whose coroutine has the method's name: Python tells it of one that was never awaited."""
 
         def named(*args: Any, **kwargs: Any) -> Any:
-            coroutine = call(*args, **kwargs)
+            coroutine = call(*map(_again, args), **{name: _again(value) for name, value in kwargs.items()})
             coroutine.__qualname__ = self._act.__qualname__
             return coroutine
 
         return named
+
+
+def _again(value: Any) -> Any:
+    """Return an argument that can be read more than once: a unit that is run again would find an iterator empty."""
+    return [*islice(value, MAX_BULK + 1)] if isinstance(value, Iterator) else value
 
 
 class reads(_Act[P, R]):

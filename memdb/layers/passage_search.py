@@ -166,13 +166,9 @@ def by_words(tx: Transaction, place: Place, wanted: Asked) -> list[ScoredPassage
     if not wanted.k:
         return []
     terms, most = parse(wanted.query), wanted.k + SOME_MORE
-    limit = most
-    while True:
-        found = fulltext.search(tx, terms, place.within(), limit)
-        seen = among(tx, place, [number for number, _ in found], wanted)
-        if len(seen) >= most or len(found) < limit or limit == MAX_LIMIT:
-            break
-        limit = min(4 * limit, MAX_LIMIT)
+    # A search costs by what it matches, hardly by what it returns: of narrow ones all are asked for at once.
+    found = fulltext.search(tx, terms, place.within(), MAX_LIMIT if wanted.narrow else most)
+    seen = among(tx, place, [number for number, _ in found], wanted)
     kept = [hit for hit in found if hit[0] in seen][:most]
     return read(tx, place, coverage(tx, terms, kept), wanted, WORDS_THRESHOLD)
 

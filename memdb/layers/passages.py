@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select, true
 
 from memdb.layers import reading, records
+from memdb.layers.arguments import check_bulk
 from memdb.layers.models import MAX_TAGS
 from memdb.layers.passage import (
     DEFAULT_IMPORTANCE,
@@ -89,7 +90,7 @@ def put_passage(
         content=content,
         summary="" if summary is None else summary,
         importance=importance,
-        tags=[tags] if isinstance(tags, str) else [*tags],
+        tags=[tags] if isinstance(tags, str) else check_bulk(tags, "tags"),
         source=source,
         source_id=source_id,
         session_id=source_session_id,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_range, shown
@@ -17,6 +18,7 @@ from memdb.layers.blocks.stored import shown_name
 from memdb.layers.layer import Live
 from memdb.llm.transcript import fitting
 from memdb.protocols import ChatModel
+from memdb.retrieval.asking import cancels_us
 from memdb.text.answer import one_line
 from memdb.text.query import cleaned
 from memdb.text.reply import ChatReply
@@ -29,6 +31,8 @@ MAX_SECONDS = 86_400.0
 MAX_ANSWER_CHARS = 200_000
 MAX_DESCRIPTION_CHARS = 500
 log = logging.getLogger("memdb")
+
+R = TypeVar("R")
 
 _RULES = """\
 You shorten a memory block of an AI agent: a text that it reads before each step. The whole text has been archived.
@@ -133,15 +137,21 @@ class SummarizingBlocks(ConfiguredBlocks[Live]):
         Raises:
             _Refused: there is none of any use.
         """
-        text, size = await asyncio.to_thread(self._measured, pending.original.text)
+        text, size = await self._counted(self._measured, pending.original.text)
         answer = await self._ask(self._prompt(pending, text), pending.tokens)
-        after = await asyncio.to_thread(self._count, answer)
+        after = await self._counted(self._count, answer)
         if after >= size:
             raise _Refused(f"the model's summary has {after:,} tokens, the text itself {size:,}")
         kept = await asyncio.to_thread(beginning, answer, pending.tokens)
         if not kept:
             raise _Refused(f"nothing of the model's summary fits into {pending.tokens:,} tokens")
         return kept
+
+    async def _counted(self, measure: Callable[[str], R], text: str) -> R:
+        try:
+            return await asyncio.to_thread(measure, text)
+        except Exception as error:  # a counter of the caller's own
+            raise _Refused(f"the counter raised {type(error).__name__}{_said(error)}") from error
 
     def _measured(self, original: str) -> tuple[str, int]:
         text = fitting(original, self._shown, self._count)
@@ -165,8 +175,10 @@ class SummarizingBlocks(ConfiguredBlocks[Live]):
             raise _Refused(f"the model did not answer within {self._timeout:g} seconds") from None
         except ModelError as error:
             raise _Refused(str(error)) from error
-        except Exception as error:
-            raise _Refused(f"the model raised {type(error).__name__}: {cleaned(str(error))}") from error
+        except (Exception, asyncio.CancelledError) as error:
+            if cancels_us(error):
+                raise
+            raise _Refused(f"the model raised {type(error).__name__}{_said(error)}") from error
         if not isinstance(reply, ChatReply):
             raise _Refused(f"the model returned a {type(reply).__name__}, not a ChatReply")
         if reply.truncated:
@@ -176,3 +188,10 @@ class SummarizingBlocks(ConfiguredBlocks[Live]):
         if not answer:
             raise _Refused("the model's summary is empty")
         return answer
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return f": {cleaned(str(error))}" if str(error) else ""
+    except Exception:  # an error that cannot even be shown
+        return ""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from weakref import WeakValueDictionary
 
 from memdb.errors import Busy, InvalidInput, MemdbError
 from memdb.layers.facts.store import FactStore, HistoryEntry, LongTerm, ScoredEntry, Version
@@ -26,6 +27,16 @@ TRIES = 20
 NAMES = (TEXT_FILE, HISTORY_FILE)
 log = logging.getLogger("memdb")
 R = TypeVar("R")
+_turns: WeakValueDictionary[tuple[int, Path], asyncio.Lock] = WeakValueDictionary()
+
+
+def _turn(root: Path) -> asyncio.Lock:
+    """Return the lock of a folder in this event loop; who waits for it comes first."""
+    key = (id(asyncio.get_running_loop()), root)
+    lock = _turns.get(key)
+    if lock is None:
+        lock = _turns[key] = asyncio.Lock()
+    return lock
 
 
 class FactFolder:
@@ -110,7 +121,8 @@ class FactFolder:
             self._root = root
             self._files = TextFile(self._engine, self._scope, root), HistoryLog(self._engine, self._scope, root)
         report = FolderReport()
-        async with alone(root):
+        # In turn within this process: many callers that all ask for the lock would overtake each other until it is given up.
+        async with _turn(root), alone(root):
             for file in self._files:
                 if file.name in names:
                     await self._until_still(file, report, keep)

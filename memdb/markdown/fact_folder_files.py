@@ -9,7 +9,7 @@ import random
 import stat
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -79,6 +79,9 @@ async def alone(folder: Path) -> AsyncIterator[None]:
             await asyncio.sleep(random.uniform(0.001, 0.01))
         yield
     finally:
+        # Said, not only closed: a process that was forked meanwhile holds the same lock for as long as it lives.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

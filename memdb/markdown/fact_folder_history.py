@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, StorageError
 from memdb.layers.arguments import MAX_BULK
 from memdb.layers.facts import entries
 from memdb.layers.facts.entry import HistoryEntry
@@ -28,7 +28,7 @@ from memdb.markdown.fact_folder_union import Union, as_bytes, cut, missing, sepa
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
-from memdb.text.check import MAX_CONTENT_BYTES
+from memdb.text.check import MAX_CONTENT_BYTES, check_text
 
 MAX_SETTLED_BYTES = 64 * 1024 * 1024  # of a file whose conflict is settled in its favour
 ORIGIN = "file"  # of entries that are taken in
@@ -72,6 +72,8 @@ class HistoryLog:
         """
         known, last = await self._engine.read(self._state)
         seen = await in_thread(files.look, self._path)
+        if seen is None and self._engine.options.read_only:  # what was written could not be noted
+            return
         if seen is None:
             if known is None or known.size:  # cut off here, or overtaken by others, we go on where both begin anew
                 await self._note(EMPTY)
@@ -115,10 +117,12 @@ class HistoryLog:
         self._digest = hashlib.sha256(), 0  # what was read before may be another now
         if seen.size < before.size or await self._digest_at(before.size) != before.hash:
             return None
-        if seen.size - before.size > MAX_CONTENT_BYTES:
+        new = seen.size - before.size
+        # Where file and memory meet anew (a folder that was moved, a restored file), most of it may be known already.
+        if new > (MAX_SETTLED_BYTES if before.size == 0 else MAX_CONTENT_BYTES):
             raise InvalidInput(
-                f"{self._path} holds {seen.size - before.size:,} new bytes; at most {MAX_CONTENT_BYTES:,} are taken in "
-                "at once, nothing was changed: append them in parts"
+                f"{self._path} holds {new:,} new bytes, too many to be taken in at once; nothing was changed: append "
+                'them in parts, or let FactFolder.resolve("memory") set the file aside and write it anew'
             )
         tail = await in_thread(files.read, self._path, before.size, seen.size)
         if await in_thread(files.look, self._path) != seen:
@@ -147,10 +151,16 @@ class HistoryLog:
 
     async def _add(self, before: Mirrored, last: str, seen: Seen, tail: bytes, report: FolderReport) -> None:
         """Append what the memory has and the file lacks; take in what the file has and the memory lacks."""
+        if self._engine.options.read_only and not tail:
+            return
         ending = await in_thread(files.read, self._path, max(0, before.size - 2), before.size)
         ours = await self._pending(before.last_key, last, len(tail)) if tail else []
         union = united(ours, tail, ending)
         texts = self._cut(union.theirs)
+        if self._engine.options.read_only:
+            raise StorageError(
+                f"{self._path} holds new entries, but the database is open for reading only; open it without read_only"
+            )
         self._digest_more(tail, seen.size)
         size, modified_ns = await self._append(before.last_key, last, seen, union)
         if size > seen.size:
@@ -192,6 +202,8 @@ class HistoryLog:
 
     def _cut(self, raw: bytes) -> list[str]:
         texts = cut(files.decoded(self._path, raw))
+        for text in texts:
+            check_text(text, f"an entry in {self._path} that begins with {text[:20]!r}")
         if len(texts) > MAX_BULK:
             raise InvalidInput(
                 f"{self._path} holds {len(texts):,} new entries; at most {MAX_BULK:,} are taken in at once, nothing "

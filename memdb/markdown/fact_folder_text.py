@@ -131,6 +131,8 @@ class TextFile:
             await self.sync(report, None)
 
     async def _write(self, present: LongTerm, seen: Seen | None, report: FolderReport) -> None:
+        if self._engine.options.read_only:  # what was written could not be noted
+            return
         raw = present.content.encode()
         now = await in_thread(files.write, self._path, raw, seen, self._engine.path)
         await self._engine.write(self._keep, now)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memdb.layers.facts.entry import HistoryEntry
 from memdb.layers.message import key_of
 
 GAP = b"\n\n"  # behind each entry (LightGrep document, append_history)
-MAX_PLACES = 100  # where our first entry is looked for in what others appended
+MAX_PLACES = 100  # where one entry of ours is looked for in what others appended
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 
@@ -38,7 +38,9 @@ def as_bytes(entry: HistoryEntry) -> bytes:
 
 def cut(text: str) -> list[str]:
     """Return the entries of a text that others wrote: what stands between blank lines."""
-    pieces = (piece.strip("\r\n").rstrip() for piece in _BLANK.split(f"\n{text}"))
+    # Editors and version control turn line ends, and set a mark before the text: that makes no other entry.
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    pieces = (piece.strip("\r\n").rstrip() for piece in _BLANK.split(f"\n{plain}"))
     return [piece for piece in pieces if piece]
 
 
@@ -64,37 +66,34 @@ def united(ours: Sequence[bytes], tail: bytes, ending: bytes) -> Union:
     if (gap + b"".join(ours)).startswith(tail):  # we were cut off while we appended
         skip = max(0, len(tail) - len(gap))
         return Union(b"", skip, b"" if skip else end)
-    start, size = _stands(ours, tail, ending)
-    if not size:
-        return Union(tail, 0, end, agreed=False)
-    theirs = tail[:start] + tail[start + size :]
-    return Union(theirs, size, end, agreed=start == len(gap) and size == sum(map(len, ours)))
+    theirs, at, size = [], 0, 0
+    for start, stop in _standing(ours, tail, ending):
+        theirs.append(tail[at:start])
+        at, size = stop, size + stop - start
+    rest = b"".join([*theirs, tail[at:]])
+    whole = bool(theirs) and rest == tail[: len(theirs[0])] + tail[at:] and len(theirs[0]) == len(gap)
+    return Union(rest, size, end, agreed=whole and size == sum(map(len, ours)))
 
 
-def _stands(ours: Sequence[bytes], tail: bytes, ending: bytes) -> tuple[int, int]:
-    """Return where in `tail` our entries stand, whole ones from the first on, and how many bytes of them do: the most.
+def _standing(ours: Sequence[bytes], tail: bytes, ending: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where in `tail` our entries stand, whole ones from the first on, in their order.
 
-    They do when we were cut off before we noted that we appended, while others appended, too.
+    They do when we were cut off before we noted that we appended, perhaps several times, while others appended, too:
+    theirs may stand before, between and behind ours.
     """
-    found, at = (0, 0), -1
-    for _ in range(MAX_PLACES):
-        at = tail.find(ours[0], at + 1)
-        if at < 0:
-            break
-        if not separator((ending + tail[max(0, at - 2) : at])[-2:]):  # an entry begins here
-            size = _begun(ours, tail, at)
-            found = max(found, (at, size), key=lambda place: place[1])
-    return found
-
-
-def _begun(ours: Sequence[bytes], tail: bytes, start: int) -> int:
-    """Return how many bytes of our entries, whole ones from the first on, stand in `tail` from `start` on."""
-    at = start
+    at = 0
     for entry in ours:
-        if not tail.startswith(entry, at):
-            break
-        at += len(entry)
-    return at - start
+        for _ in range(MAX_PLACES):
+            start = tail.find(entry, at)
+            if start < 0:
+                return
+            at = start + 1
+            if not separator((ending + tail[max(0, start - 2) : start])[-2:]):  # an entry begins here
+                break
+        else:
+            return
+        at = start + len(entry)
+        yield start, at
 
 
 def missing(told: Sequence[str], held: Sequence[HistoryEntry], known: str) -> tuple[list[str], list[HistoryEntry]]:

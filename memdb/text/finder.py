@@ -128,7 +128,7 @@ def finder(query: str, *, is_pattern: bool, ignore_case: bool) -> Finder:
     flags = regex.VERSION0 | regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
     try:
         pattern = regex.compile(query if is_pattern else regex.escape(query), flags)
-    except (regex.error, RecursionError, OverflowError, ValueError) as error:
+    except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as error:
         raise InvalidInput(
             f"{query[:60]!r} is no regular expression: {error}; look for it as a literal text instead"
         ) from None

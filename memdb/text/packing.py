@@ -98,7 +98,7 @@ def closed(text: str) -> str:
         marks, rest = match.groups()
         if not opened:
             opened = "" if "`" in rest and marks[0] == "`" else marks
-        elif marks.startswith(opened) and not rest.strip().removesuffix(MORE):
+        elif marks.startswith(opened) and not rest.strip():  # "```…" is still code to a reader
             opened = ""
     return f"{text}\n{opened}" if opened else text
 

@@ -29,11 +29,6 @@ AT = datetime(2026, 3, 21, 12, 40, 59, tzinfo=UTC)
         ({"role": None, "content": "hi"}, "[?] UNKNOWN: hi"),
         ({"role": 5, "content": 7}, "[?] UNKNOWN: 7"),
         (tool_call("c"), '[?] ASSISTANT [tools: read_file]: read_file {"path": "a.py"}'),
-        (tool_call("c") | {"content": "I look."}, "[?] ASSISTANT [tools: read_file]: I look."),
-        (
-            {"role": "assistant", "tool_calls": [{"name": "a"}, 5, {"function": None}, {"function": {"name": "b"}}]},
-            "[?] ASSISTANT [tools: a, b]: a\n\n\nb",
-        ),
         (
             {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {}}]},
             "[?] USER: look\n[image_url]",
@@ -46,6 +41,23 @@ AT = datetime(2026, 3, 21, 12, 40, 59, tzinfo=UTC)
 def test_a_line_of_a_message(message, line):
     assert lines_of([message]) == [line]
     assert raw_entries([message], NOW) == [f"[2026-01-01 12:00] [RAW] 1 message\n{line}"]
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "raw"),
+    [
+        (tool_call("c") | {"content": "I look."}, "I look.", 'I look.\nread_file {"path": "a.py"}'),
+        (
+            {"role": "assistant", "tool_calls": [{"name": "read_file"}, 5, {"function": None}]},
+            "read_file\n\n",
+            "read_file",
+        ),
+    ],
+)
+def test_raw_lines_hold_what_calls_ask_for(message, line, raw):
+    head = "[?] ASSISTANT [tools: read_file]: "
+    assert lines_of([message]) == [f"{head}{line}"]
+    assert raw_entries([message], NOW) == [f"[2026-01-01 12:00] [RAW] 1 message\n{head}{raw}"]
 
 
 @pytest.mark.parametrize("message", [{}, {"role": "user", "content": ""}, {"role": "user", "content": None},

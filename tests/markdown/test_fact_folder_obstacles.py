@@ -78,7 +78,7 @@ OBSTACLES = {
     "no UTF-8": (added(b"caf\xe9\n\n"), "is not UTF-8"),
     "UTF-16": (added("more".encode("utf-16")), "is not UTF-8"),
     "NUL": (added(b"a\x00b"), "NUL"),
-    "50 MB": (added(b"x" * 50_000_000), r"at most 16,777,216"),
+    "50 MB": (added(b"x" * 50_000_000), r"at most 16,777,216|too many to be taken in at once"),
 }
 
 

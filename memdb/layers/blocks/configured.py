@@ -79,12 +79,14 @@ class ConfiguredBlocks(Layer[Mode]):
         if not isinstance(blocks, Mapping):
             raise InvalidInput(f"blocks must be a dict of BlockConfig by name, not {type(blocks).__name__}")
         given = {check_key(name, "the block's name"): BlockConfig.model_validate(one) for name, one in blocks.items()}
-        if config is not None:
-            write_config(tx, self.scope, MemoryConfig.model_validate(config))
-        chosen, present = read_config(tx, self.scope), self._present(tx)
+        wanted = None if config is None else MemoryConfig.model_validate(config)
+        present = self._present(tx)
         count = len(present.keys() | given.keys())
         if count > MAX_BLOCKS:
             raise InvalidInput(f"the session would have {count:,} blocks; at most {MAX_BLOCKS:,} are kept")
+        if wanted is not None:
+            write_config(tx, self.scope, wanted)
+        chosen = read_config(tx, self.scope)
         for name, one in given.items():
             if name in present:
                 self._change(tx, present[name], one, chosen)

@@ -50,6 +50,8 @@ async def ask(llm: ChatModel, prompt: Sequence[Mapping[str, Any]], **options: An
     """
     try:
         reply: object = await llm.chat(prompt, **options)
+        finish = getattr(reply, "finish_reason", None) if isinstance(reply, ChatReply) else None
+        content = getattr(reply, "content", None)
     except AssertionError:  # a model that a test has made says that it should not have been asked
         raise
     except (Exception, asyncio.CancelledError) as error:
@@ -58,12 +60,15 @@ async def ask(llm: ChatModel, prompt: Sequence[Mapping[str, Any]], **options: An
         raise Refused(f"{type(llm).__name__} failed: {_shown(error) or type(error).__name__}") from error
     if not isinstance(reply, ChatReply):
         raise Refused(f"{type(llm).__name__} returned a {type(reply).__name__}, not a ChatReply")
-    if reply.finish_reason == "error":
-        raise Refused(f"{type(llm).__name__} failed: {_shown(reply.content or 'it does not say why')}")
-    if reply.truncated:
+    if finish == "error":
+        raise Refused(f"{type(llm).__name__} failed: {_shown(content or 'it does not say why')}")
+    if finish == "length":
         raise Refused("the model's answer was cut short by the limit of tokens")
     return reply
 
 
 def _shown(error: object) -> str:
-    return cleaned(str(error))[:MAX_REASON_CHARS]
+    try:
+        return cleaned(str(error))[:MAX_REASON_CHARS]
+    except Exception:  # an error of a client that cannot even be printed
+        return type(error).__name__

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from memdb.layers.history import groups, is_users
+from memdb.layers.history import groups, is_users, unanswered
 from memdb.layers.message import Message
 
 
@@ -49,7 +49,7 @@ def keeping_boundary(messages: Sequence[Message], keep: int) -> int:
     most = len(messages) - keep
     turns = [at for at in range(1, most + 1) if is_users(messages[at])] if keep else []
     ends = [at for at in _ends(messages) if at <= most]
-    if keep == 0:
+    if keep == 0 and not any(unanswered(group) for group in list(groups(messages))[-1:]):
         return len(messages)
     return max(turns, default=0) or max(ends, default=0)
 

@@ -119,7 +119,8 @@ class ChunkWriter:
         """Put messages into the history as they are; the facts stay as they are."""
         home = self.memory._home
         now = home.clock.text() if isinstance(home, Engine) else home.now
-        outcome = await self._store(messages, passed, raw_entries(messages, now), "raw")
+        entries = await asyncio.to_thread(raw_entries, messages, now)
+        outcome = await self._store(messages, passed, entries, "raw")
         if outcome.fate is not Fate.STORED:
             return outcome
         log.warning("%d messages went into the history as they are: %s", len(messages), reason)

@@ -13,7 +13,8 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import check_range
+from memdb.layers.arguments import check_range, check_whole
+from memdb.layers.history import is_users
 from memdb.layers.message import Message
 from memdb.llm.consolidation.boundary import Boundary, group_boundary, turn_boundary
 from memdb.llm.consolidation.chunk import MAX_FAILURES, ChunkWriter, Fate, check_messages
@@ -39,7 +40,7 @@ class MemoryConsolidator:
     At an estimate of budget = context_window_tokens - reserve_tokens or more, chunks of whole turns are consolidated
     until the estimate is at most target_ratio * budget, in at most `rounds` rounds; each is one unit with its entry of
     the history, the new facts and the cursor. A turn that fills the window by itself is cut after a call with all its
-    results. When the model fails nothing is written, and it is tried again at the next call; at the third failure in a
+    results; what is left of it is consolidated once the next turn has begun, since no history shows it then. When the model fails nothing is written, and it is tried again at the next call; at the third failure in a
     row of a session, counted in the file, its messages go into the history as they are. Each success is logged as
     MEMORY_CONSOLIDATED. A session is consolidated by one caller at a time.
 
@@ -131,11 +132,13 @@ class MemoryConsolidator:
             return Consolidated(reason="there are no messages to consolidate")
         estimate = before = await self._estimate(messages)
         reason: str | None = f"{self._rounds} rounds were not enough"
-        if estimate < self._budget:
+        hidden = _hidden(messages) if passed else 0
+        if estimate < self._budget and not hidden:
             return Consolidated(0, 0, before, estimate, 0, _enough_room(estimate, self._budget))
         rounds, moved, raw, failed = 0, 0, 0, False
         for _ in range(self._rounds):
-            boundary = await asyncio.to_thread(self._boundary, messages, estimate)
+            boundary = Boundary(hidden, 0) if hidden else await asyncio.to_thread(self._boundary, messages, estimate)
+            hidden = 0
             if boundary is None:
                 reason = "there is no place to cut: one turn makes up the history"
                 break
@@ -186,7 +189,7 @@ class MemoryConsolidator:
             for message in check_messages(messages)
         ]
         sizes = [self._estimator.size(message) for message in listed]
-        found = turn_boundary(listed, sizes, tokens_to_remove)
+        found = turn_boundary(listed, sizes, check_whole(tokens_to_remove, "tokens_to_remove"))
         return None if found is None else (found.first_kept, found.tokens)
 
     async def estimate_tokens(self) -> int:
@@ -273,6 +276,13 @@ class MemoryConsolidator:
                     reason=f"the prompt has {estimate:,} tokens, and nothing is to be done below {least:,}"
                 )
             return await Extraction(self._memory, self._llm, self._writer).run(messages, passed, keep)
+
+
+def _hidden(messages: Sequence[Message]) -> int:
+    """Return how many messages are the rest of a turn that was cut by force: no history shows what follows the cursor
+    before the next message of a user.
+    """
+    return next((at for at, message in enumerate(messages) if is_users(message)), 0)
 
 
 def _ratio(value: object, name: str) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import check_bulk
+from memdb.layers.arguments import check_bulk, shown
 from memdb.layers.message import Message
 from memdb.protocols import ChatModel
 from memdb.retrieval.asking import cancels_us
@@ -114,7 +114,7 @@ class Estimator:
         return total
 
     def _of_tools(self, tools: list[Any]) -> int:
-        return self._counter.count(json.dumps(tools, ensure_ascii=False, default=str)) if tools else 0
+        return self._counter.count(json.dumps(tools, ensure_ascii=False, default=str, skipkeys=True)) if tools else 0
 
     # -- the model's own count -----------------------------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class Estimator:
             self._warn(name, f"failed: {cleaned(str(error)) or type(error).__name__}")
             return None
         number = found[0] if isinstance(found, tuple | list) and found else found
-        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**63:
             return number
-        self._warn(name, f"returned {cleaned(repr(number)[:60])}, no number of tokens")
+        self._warn(name, f"returned {cleaned(shown(number))}, no number of tokens")
         return None
 
     def _warn(self, name: str, problem: str) -> None:

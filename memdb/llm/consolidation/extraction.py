@@ -29,7 +29,7 @@ MESSAGE_CHARS, BLOCK_CHARS = 300, 400
 MAX_SHOWN = 1_000  # messages of one answer
 MAX_FACTS = 200  # of one answer; what is beyond is not trimmed either, since the answer is refused
 SOURCE = "conversation"
-_FENCE = re.compile(r"^\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*$", re.S)
+_FENCE = re.compile(r"```[\w-]*[^\S\n]*\n(.*)```", re.S)
 log = logging.getLogger("memdb")
 
 
@@ -121,7 +121,7 @@ def read_facts(answer: object) -> list[Fact]:
         InvalidInput: it is no such list, or holds no fact.
     """
     text = answer if isinstance(answer, str) else ""
-    if fenced := _FENCE.match(text):
+    if fenced := _FENCE.fullmatch(text.strip()):
         text = fenced[1]
     try:
         items = json.loads(text)

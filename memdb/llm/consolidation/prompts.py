@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_TAG = re.compile(r"<(\s*/?)(?=\s*(?:memory|conversation|block)\b)", re.I)
+# Possessive: a message of "<" and a million spaces must not cost their square.
+_TAG = re.compile(r"<(\s*+/?)(?=\s*+(?:memory|conversation|block)\b)", re.I)
 
 _CONSOLIDATING = """\
 You are a memory consolidation agent. Read the conversation and call the tool save_memory once: with an entry for the

@@ -13,6 +13,7 @@ from memdb.layers.arguments import check_range
 from memdb.llm.consolidation.consolidator import MemoryConsolidator
 from memdb.llm.consolidation.parts import Consolidated
 from memdb.protocols import ChatModel
+from memdb.retrieval.asking import cancels_us
 from memdb.scope import Scope
 from memdb.text.query import cleaned
 from memdb.text.traced import traced
@@ -21,6 +22,7 @@ CONCURRENCY = 2
 log = logging.getLogger("memdb")
 
 _Key = tuple[str, str]
+_Noticed = tuple[object, str, str]  # whose database, user, session
 
 
 class HasMemories(Protocol):
@@ -71,8 +73,9 @@ class ConsolidationService:
         self.problems: dict[_Key, str] = {}
         self._concurrency = check_range(concurrency, "concurrency", 1, 100)
         self._make = _maker(source, llm, options)
-        self._waiting: dict[_Key, Any] = {}
-        self._running: set[str] = set()  # users: their sessions share the facts, and would ask in vain side by side
+        self._waiting: dict[_Noticed, Any] = {}
+        # Users: their sessions share the facts, and would ask in vain side by side.
+        self._running: set[tuple[object, str]] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
@@ -119,7 +122,9 @@ class ConsolidationService:
             raise InvalidInput(f"memory must be a memdb.Memory, not {type(memory).__name__}")
         if not self._tasks:
             raise InvalidInput("this service does not run: use `async with memdb.ConsolidationService(...)`")
-        self._waiting.setdefault((scope.user_id, scope.session_id), memory)
+        # By the database, too: a function may make consolidators of the memories of several.
+        home = id(getattr(memory, "_home", None))
+        self._waiting.setdefault((home, scope.user_id, scope.session_id), memory)
         self._idle.clear()
         self._wake.set()
 
@@ -129,7 +134,7 @@ class ConsolidationService:
 
     async def _work(self) -> None:
         while True:
-            key = next((key for key in self._waiting if key[0] not in self._running), None)
+            key = next((key for key in self._waiting if key[:2] not in self._running), None)
             if key is not None:
                 await self._look(key, self._waiting.pop(key))
             elif self._stopping and not self._waiting:
@@ -138,17 +143,20 @@ class ConsolidationService:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _look(self, key: _Key, memory: Any) -> None:
-        self._running.add(key[0])
+    async def _look(self, noticed: _Noticed, memory: Any) -> None:
+        key = noticed[1:]
+        self._running.add(noticed[:2])
         try:
             problem = _problem(await self._make(memory).maybe_consolidate_by_tokens())
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if cancels_us(error):
+                raise
             problem = str(error) or type(error).__name__
             expected = isinstance(error, MemdbError)
             trace = "" if expected else f"\n{traced(error)}"
             log.warning("the session %r of %r was not consolidated: %s%s", key[1], key[0], cleaned(problem), trace)
         finally:
-            self._running.discard(key[0])
+            self._running.discard(noticed[:2])
             self._wake.set()
             if not self._waiting and not self._running:
                 self._idle.set()

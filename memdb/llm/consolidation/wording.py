@@ -31,6 +31,11 @@ def lines_of(messages: Sequence[AnyMessage]) -> list[str]:
     return [line for message in messages if (line := _line(_fields(message)))]
 
 
+def raw_lines_of(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the lines of messages with all that their calls ask for: what is kept where nothing else tells of it."""
+    return [line for message in messages if (line := _line(_fields(message), whole=True))]
+
+
 def raw_entries(messages: Sequence[AnyMessage], now: str, most_chars: int = RAW_CHARS) -> list[str]:
     """Return messages as entries of the history, nothing left out: `[2026-01-01 12:00] [RAW] 12 messages` and lines.
 
@@ -39,7 +44,7 @@ def raw_entries(messages: Sequence[AnyMessage], now: str, most_chars: int = RAW_
         now: the present time in the stored text form.
         most_chars: of the lines of one entry; of more, several entries are made, cut between messages where that goes.
     """
-    parts = list(_parts(lines_of(messages), most_chars))
+    parts = list(_parts(raw_lines_of(messages), most_chars))
     noun = "message" if len(messages) == 1 else "messages"
     heading = f"[{now[:16].replace('T', ' ')}] [RAW] {len(messages):,} {noun}"
     if len(parts) == 1:
@@ -61,16 +66,42 @@ def _fields(message: AnyMessage) -> dict[str, Any]:
     return message.to_dict() | {"created_at": message.created_at, "position": message.position}
 
 
-def _line(fields: Mapping[str, Any]) -> str:
+def _line(fields: Mapping[str, Any], *, whole: bool = False) -> str:
     role, calls = fields.get("role"), fields.get("tool_calls")
-    calls = calls if isinstance(calls, list) else []
-    content = _content(fields.get("content")) or calls_as_text(calls)
+    calls = list(calls) if isinstance(calls, list | tuple) else []
+    if isinstance(fields.get("function_call"), Mapping):  # as OpenAI wrote calls before there were several
+        calls.append(fields["function_call"])
+    content = _content(fields.get("content")) or _calls(calls)
+    if whole and calls:
+        content = "\n".join(part for part in (_content(fields.get("content")), *map(_whole_call, calls)) if part)
     tools = [name for call in calls if (name := _tool_name(call))]
     if not content and not tools:
         return ""
     suffix = f" [tools: {', '.join(tools[:MAX_TOOLS])}{', ...' if tools[MAX_TOOLS:] else ''}]" if tools else ""
     speaker = role.upper() if isinstance(role, str) and role else "UNKNOWN"
     return cleaned(f"[{_moment(fields)}] {speaker}{suffix}: {content}")
+
+
+def _calls(calls: list[Any]) -> str:
+    try:
+        return calls_as_text(calls)
+    except (TypeError, ValueError, RecursionError):  # arguments that JSON has no form for
+        return ""
+
+
+def _whole_call(call: Any) -> str:
+    """Return a call's name and its arguments, uncut."""
+    if not isinstance(call, Mapping):
+        return ""
+    function = call.get("function")
+    asked = function if isinstance(function, Mapping) else call
+    arguments = asked.get("arguments", asked.get("input", ""))
+    if not isinstance(arguments, str):
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False, default=repr)
+        except (TypeError, ValueError, RecursionError):
+            arguments = type(arguments).__name__
+    return f"{asked.get('name', '')} {arguments}".strip()
 
 
 def _content(content: Any) -> str:

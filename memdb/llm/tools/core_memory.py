@@ -14,6 +14,7 @@ from memdb.llm.tools.lines import many
 from memdb.llm.tools.parameters import Parameter, text
 from memdb.llm.tools.result import ToolResult
 from memdb.llm.tools.tool import Asked, Recipe
+from memdb.text.answer import one_line
 
 NAMES_SHOWN = 20
 
@@ -88,6 +89,9 @@ async def _chosen(bench: Bench, given: str) -> tuple[str, BlockConfig]:
     for name in (given, given.strip()):
         if name in configs:
             return name, configs[name]
+    shown = [name for name in configs if one_line(name) == one_line(given)]  # as its heading in the prompt shows it
+    if len(shown) == 1:
+        return shown[0], configs[shown[0]]
     wanted = f"there is no memory block {shown_name(given)}"
     if not configs:
         raise InvalidInput(f"{wanted}, nor any other: this session has none; use archival_memory_insert instead")

@@ -76,7 +76,10 @@ def text(
 
     def read(name: str, sent: Any) -> str | None:
         if encoding and not isinstance(sent, str):
-            sent = to_exact_json(sent)
+            try:
+                sent = to_exact_json(sent)
+            except (TypeError, ValueError, RecursionError):
+                raise InvalidInput(f"{name} must be a text, not {_kind_of(sent)}: send it as a JSON string") from None
         if not isinstance(sent, str):
             raise InvalidInput(f"{name} must be a text, not {_kind_of(sent)}: send it as a JSON string")
         if not blank and not sent.strip():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import check_bulk, check_range
+from memdb.layers.arguments import check_bulk, check_key, check_range
 from memdb.llm.compressor import Counter
 from memdb.llm.tools import archival, core_memory, loading, recalling, saving
 from memdb.llm.tools.bench import AgentMemory, Bench
@@ -148,4 +148,5 @@ def _texts(values: Iterable[str] | None, name: str) -> list[str]:
     for value in listed:
         if not isinstance(value, str):
             raise InvalidInput(f"{name} must be a list of names, not of {type(value).__name__}")
+        check_key(value, name)
     return list(dict.fromkeys(listed))

@@ -27,7 +27,7 @@ from memdb.retrieval.context.sections import (
     SYSTEM,
     Kind,
 )
-from memdb.text.packing import CHARS_PER_TOKEN, Count, closed, contained, cut, within
+from memdb.text.packing import CHARS_PER_TOKEN, MORE, Count, closed, contained, cut, within
 
 SEPARATOR = "\n\n"
 FIRST_HIT_TOKENS = 64  # kept for the best memory before a working memory takes what it can
@@ -165,13 +165,14 @@ class Filling:
         room, head = self._room(), f"{kind.label}\n"
         if kind.name != STATE and self._given.hits:
             room -= min(self._first_hit_tokens, max(room // 2, LEAST_TOKENS))
-        body = contained(text[: 4 * CHARS_PER_TOKEN * max(room, 8)], LABELS)  # what is beyond is cut in any case
+        most = 4 * CHARS_PER_TOKEN * max(room, 8)  # a text of more is cut, though a row of one character might fit
+        body = contained(text if len(text) <= most else f"{text[:most].rstrip()}{MORE}", LABELS)
         shown = head + closed(body)
         tokens = within(shown + SEPARATOR, room, self._count)
-        if tokens is not None:
+        if tokens is not None and len(text) <= most:
             self._put(kind.name, shown, tokens)
             return
-        allowed, kept = room - self._count(head + SEPARATOR), ""
+        allowed, kept = room - self._count(head + SEPARATOR), "" if tokens is None else body
         while tokens is None and allowed > 0:
             kept = contained(kind.trim(body, allowed, self._count), LABELS)
             shown = head + closed(kept)

@@ -18,6 +18,7 @@ from memdb.storage.transfer.entry import Entry, entry_of
 from memdb.storage.transfer.form import COUNTED, VERSION
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import is_database
+from memdb.storage.whole_file import told_of
 from memdb.text.check import check_id
 
 PROBLEMS_KEPT = 5
@@ -51,7 +52,8 @@ class ExportFile:
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.name = name
-        self.bytes = stream.seek(0, os.SEEK_END)
+        with told_of(name, "read"):
+            self.bytes = stream.seek(0, os.SEEK_END)
         self._stream = stream
         head = next(self._lines(), None)
         value = None if head is None or head.reason else head.value
@@ -99,8 +101,9 @@ class ExportFile:
             yield Problem(0, f"the file is not whole: it has {between:,} lines, and its last line counts others")
 
     def _lines(self) -> Iterator[Line]:
-        self._stream.seek(0)
-        return json_lines(self._stream)
+        with told_of(self.name, "read"):
+            self._stream.seek(0)
+            yield from json_lines(self._stream)
 
 
 @contextmanager

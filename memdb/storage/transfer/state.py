@@ -62,7 +62,10 @@ async def import_state(engine: Engine, scope: Scope, path: str | os.PathLike[str
     if not isinstance(replace, bool):
         raise InvalidInput(f"replace must be True or False, not {replace!r}")
     with ExitStack() as reading:
-        examining = examined(file_path(path, "the path of a state"))
+        file = file_path(path, "the path of a state")
+        if file.exists() and not file.is_file() and not file.is_dir():  # a pipe may never end, nor begin
+            raise InvalidInput(f"{file} is no regular file; write it to one first")
+        examining = examined(file)
         export = await Course().run(asyncio.to_thread(reading.enter_context, examining))
         if export.session_id is None or not export.of_scope:
             raise InvalidInput(
