@@ -14,10 +14,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from memdb.errors import InvalidInput
 from memdb.layers.arguments import MAX_BULK
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
-from memdb.storage.transaction import Transaction
+from memdb.storage.transaction import Transaction, inside_unit
 from memdb.storage.writer import Together
 
 
@@ -58,6 +59,7 @@ class _Act(Generic[P, R]):
         signature = inspect.signature(act)
         shown = [parameter for name, parameter in signature.parameters.items() if name != "tx"]
         act.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        self._shown = signature.replace(parameters=shown[1:])
 
     @overload
     def __get__(self, layer: None, owner: type[Any]) -> Callable[Concatenate[Any, Transaction, P], R]: ...
@@ -80,10 +82,18 @@ class _Act(Generic[P, R]):
         """Return a call whose coroutine has the method's name: Python tells it of one that was never awaited."""
 
         def named(*args: Any, **kwargs: Any) -> Any:
+            if inside_unit():
+                raise InvalidInput(
+                    f"{self._act.__qualname__} was called on the outer memory inside a unit, which cannot await: use the "
+                    "memory that the unit is given"
+                )
             coroutine = call(*map(_again, args), **{name: _again(value) for name, value in kwargs.items()})
             coroutine.__qualname__ = self._act.__qualname__
             return coroutine
 
+        named.__name__, named.__qualname__ = self._act.__name__, self._act.__qualname__
+        named.__doc__, named.__module__ = self._act.__doc__, self._act.__module__
+        named.__signature__ = self._shown  # type: ignore[attr-defined]
         return named
 
 

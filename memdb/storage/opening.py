@@ -81,7 +81,7 @@ def warn_of_old_sqlite() -> None:
     if not safe and not _warned_of_old_sqlite:
         _warned_of_old_sqlite = True
         log.warning(
-            "SQLite %s can lose commits when a checkpoint meets a WAL reset (fixed in 3.51.3, 3.50.7, 3.44.6); memdb's"
-            " lock keeps its own processes apart, other programs writing to the file are not",
+            "SQLite %s can lose commits of two programs at once (fixed in 3.51.3, 3.50.7, 3.44.6). memdb's own"
+            " processes are kept apart by its lock: let no other program write to the file while they do",
             sqlite3.sqlite_version,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +38,21 @@ _CONTROL = re.compile(  # possessive: a pattern that backtracks over comments wo
 _LAZY = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 
+_thread = threading.local()
+
+
+def inside_unit() -> bool:
+    """Whether this thread runs a unit."""
+    return getattr(_thread, "units", 0) > 0
+
+
 def run_unit(unit: Callable[[Transaction], Any], tx: Transaction) -> Any:
     """Run a unit and return its value; its transaction is of no use afterwards.
 
     Raises:
         InvalidInput: the unit is a coroutine or a generator, which would run outside its transaction.
     """
+    _thread.units = getattr(_thread, "units", 0) + 1
     try:
         value = unit(tx)
         if isinstance(value, _LAZY):
@@ -53,6 +63,7 @@ def run_unit(unit: Callable[[Transaction], Any], tx: Transaction) -> Any:
             )
         return value
     finally:
+        _thread.units -= 1
         tx.end()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Iterator
 from contextlib import suppress
@@ -196,8 +197,19 @@ async def test_a_core_expression_is_run_as_sqlalchemy_would(db: memdb.Database) 
 
 async def test_a_unit_that_calls_the_live_memory_is_told(db: memdb.Database) -> None:
     memory = db.memory()
-    with pytest.raises(InvalidInput, match="plain function"):
+    with pytest.raises(InvalidInput, match="use the memory that the unit is given"):
         await memory.atomic(lambda m: memory.items.save(MemoryItem(id="a", content="x")))
+
+    def forgets(m: Any) -> None:
+        m.items.save(MemoryItem(id="b", content="x"))
+        memory.items.save(MemoryItem(id="c", content="x"))  # never awaited, so it would be lost without a word
+
+    with pytest.raises(InvalidInput, match="use the memory that the unit is given"):
+        await memory.atomic(forgets)
+    assert await memory.items.list() == []
+    help_of = memory.items.save
+    assert help_of.__doc__ == memdb.MemoryStore.save.__doc__
+    assert list(inspect.signature(help_of).parameters) == ["item"]
 
 
 @pytest.mark.parametrize("bad", [0, 1, 57, 299])

@@ -137,6 +137,16 @@ async def test_the_same_original_is_archived_once(memory: Memory[Live]) -> None:
     assert await contents(memory) == [OLD]
 
 
+async def test_what_stays_of_an_archived_text_is_not_archived_again(memory: Memory[Live]) -> None:
+    await full(memory, "summarize_and_archive")
+    for line in LINES[4:] + LINES[:4]:
+        await memory.blocks.append_to_memory("log", f"Again: {line}")
+    lines = [line for text in await contents(memory) for line in text.split("\n")]
+    assert len(lines) == len(set(lines))
+    held = (await memory.blocks.get_memory("log"))["log"].split("\n")
+    assert {*lines, *held} == {*LINES[:4], *(f"Again: {line}" for line in LINES)}
+
+
 async def test_what_is_cut_is_archived_with_the_edit_or_not_at_all(memory: Memory[Live]) -> None:
     await full(memory, "archive_only")
 

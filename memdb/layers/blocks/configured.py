@@ -61,7 +61,7 @@ class ConfiguredBlocks(Layer[Mode]):
     def configure(
         self,
         tx: Transaction,
-        blocks: Mapping[str, BlockConfig | Mapping[str, Any]],
+        blocks: Mapping[str, BlockConfig | Mapping[str, Any]] = {},
         config: MemoryConfig | Mapping[str, Any] | None = None,
     ) -> None:
         """Add blocks, and change those that are there; other blocks, and all contents, stay. It is kept in the file.

@@ -9,7 +9,7 @@ from memdb.layers.arguments import check_key, shown
 from memdb.layers.blocks import eviction
 from memdb.layers.blocks.config import MemoryConfig, read_config
 from memdb.layers.blocks.cutting import fits
-from memdb.layers.blocks.eviction import MIN_SUMMARY_TOKENS, Evicted, Original, Overflow
+from memdb.layers.blocks.eviction import LEAST_LEFT, MIN_SUMMARY_TOKENS, Evicted, Original, Overflow
 from memdb.layers.blocks.stored import Block, all_blocks, one_block, place_of, set_content, shown_name, version_of
 from memdb.layers.passages import put_passage
 from memdb.scope import Scope
@@ -155,9 +155,9 @@ def restore(tx: Transaction, scope: Scope, name: str, content: str, number: int,
 
 def resize(tx: Transaction, scope: Scope, block: Block, config: MemoryConfig) -> None:
     """Bring a block whose size has changed back to it."""
-    left = _left(Overflow(block.content, ""), config, config.bound(block.config.size))
+    left = _left(Overflow(block.content, "", block.archived), config, config.bound(block.config.size))
     archive(tx, scope, block.name, left.archived)
-    set_content(tx, place_of(scope), block, left.content, act="evict", author=BY_CONFIGURATION)
+    _write(tx, scope, block, left, act="evict", author=BY_CONFIGURATION)
 
 
 def first_content(tx: Transaction, scope: Scope, name: str, initial: str, size: int, config: MemoryConfig) -> str:
@@ -189,10 +189,11 @@ def give_way(
             break
         if block.name == written or not block.tokens:
             continue
-        size = max(0, block.tokens - excess)
-        left = eviction.evicted(config.eviction_strategy, Overflow(block.content, ""), size)
+        size = block.tokens - excess
+        text = Overflow(block.content, "", block.archived)
+        left = eviction.evicted(config.eviction_strategy, text, size if size >= LEAST_LEFT else 0)
         passages += archive(tx, scope, block.name, left.archived)
-        excess -= block.tokens - set_content(tx, place_of(scope), block, left.content, act="evict", author=author)
+        excess -= block.tokens - _write(tx, scope, block, left, act="evict", author=author)
         names.append(block.name)
     return names, passages
 
@@ -210,7 +211,7 @@ def _wanted(tx: Transaction, scope: Scope, edit: Edit) -> _Wanted:
     block, config = one_block(tx, scope, edit.name), read_config(tx, scope)
     text, replaced = Overflow("", edit.text), 0
     if edit.act == "append":
-        text = Overflow(block.content, edit.text)
+        text = Overflow(block.content, edit.text, block.archived)
     elif edit.act == "replace":
         replaced = _occurrences(block, edit)
         text = Overflow(check_text(block.content.replace(edit.old, edit.text), "the block"), "")
@@ -236,17 +237,22 @@ def _occurrences(block: Block, edit: Edit) -> int:
 def _left(text: Overflow, config: MemoryConfig, size: int) -> Evicted:
     whole = text.whole
     if fits(whole, size):
-        return Evicted(check_text(whole, "the block"), [])
+        return Evicted(check_text(whole, "the block"), [], text.known)
     return eviction.evicted(config.eviction_strategy, text, size)
+
+
+def _write(
+    tx: Transaction, scope: Scope, block: Block, left: Evicted, *, act: str, author: str, restored: int | None = None
+) -> int:
+    written = {"act": act, "author": author, "restored": restored, "archived": left.known or None}
+    return set_content(tx, place_of(scope), block, left.content, written)
 
 
 def _store(tx: Transaction, scope: Scope, wanted: _Wanted, left: Evicted | None = None) -> BlockChange:
     block, config = wanted.block, wanted.config
     left = left or _left(wanted.text, config, wanted.size)
     archived = archive(tx, scope, block.name, left.archived)
-    tokens = set_content(
-        tx, place_of(scope), block, left.content, act=wanted.act, author=wanted.author, restored=wanted.restored
-    )
+    tokens = _write(tx, scope, block, left, act=wanted.act, author=wanted.author, restored=wanted.restored)
     names, passages = give_way(tx, scope, config, author=wanted.author, written=block.name)
     evicted = left.content != wanted.text.whole
     return BlockChange(block.name, block.tokens, tokens, evicted, [*archived, *passages], wanted.replaced, names)

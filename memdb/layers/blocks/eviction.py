@@ -15,6 +15,7 @@ from memdb.layers.blocks.config import EvictionStrategy
 from memdb.layers.blocks.cutting import beginning, count, ending, fits
 
 MIN_SUMMARY_TOKENS = 8  # room for fewer is not worth asking a model
+LEAST_LEFT = 8  # tokens: of a block that gives way for others fewer would be a scrap of a line
 
 
 class Archived(Enum):
@@ -39,7 +40,8 @@ class Strategy(NamedTuple):
 
 # The names are those of the Asterix document, and `truncate` of its program. With a model summarize_and_archive puts a
 # summary in the place of all that was there (`summarised`); without one the newest lines stay, at most half the block:
-# a block that was full again at once would be archived whole at each further line.
+# a block that was full again at once would be cut at each further line. What stays of an archived text is not archived
+# once more.
 STRATEGIES: dict[EvictionStrategy, Strategy] = {
     "summarize_and_archive": Strategy(Archived.WHOLE, kept=0.5),
     "archive_only": Strategy(Archived.WHOLE, kept=0.0),
@@ -54,10 +56,12 @@ class Overflow(NamedTuple):
     Args:
         old: what gives way.
         new: what was just written, which stays; "" when nothing was.
+        known: how many characters at the beginning of the old text are archived already.
     """
 
     old: str
     new: str
+    known: int = 0
 
     @property
     def whole(self) -> str:
@@ -71,26 +75,26 @@ class Evicted(NamedTuple):
     Args:
         content: the block's content, within its size.
         archived: the texts to archive, in their order.
+        known: how many characters at the beginning of the content are archived then.
     """
 
     content: str
     archived: list[str]
+    known: int = 0
 
 
 def evicted(strategy: EvictionStrategy, overflow: Overflow, size: int) -> Evicted:
     """Return what a strategy leaves of a text in a block of `size` tokens."""
     rule = STRATEGIES[strategy]
-    old, new = overflow
+    old, new, known = overflow
     if new and not fits(new, size):
-        archived = [] if rule.archived is Archived.NOTHING else [old, new]
+        archived = [] if rule.archived is Archived.NOTHING else [_piece(old, known, len(old)), new]
         return Evicted(beginning(new, size), told(archived))
     kept = _above(ending, old, new, size, size if not new else int(rule.kept * size))
-    lost = {
-        Archived.WHOLE: old,
-        Archived.WHAT_IS_CUT: old[: len(old) - len(kept)].rstrip("\n"),
-        Archived.NOTHING: "",
-    }[rule.archived]
-    return Evicted(Overflow(kept, new).whole, told([lost]))
+    cut = len(old) - len(kept)
+    end = {Archived.WHOLE: len(old), Archived.WHAT_IS_CUT: cut, Archived.NOTHING: 0}[rule.archived]
+    lost = told([_piece(old, known, end)])
+    return Evicted(Overflow(kept, new).whole, lost, max(0, max(known, end) - cut))
 
 
 class Original(NamedTuple):
@@ -120,17 +124,17 @@ def summarised(overflow: Overflow, summary: str | None, size: int) -> Evicted:
     Args:
         summary: None where the model had none: then lines stay as they do without a model.
     """
-    below = original(overflow, size).below
     if summary is None:
-        content = evicted("summarize_and_archive", overflow, size).content
-    else:
-        content = Overflow(_above(beginning, summary, below, size, size), below).whole
+        return evicted("summarize_and_archive", overflow, size)
+    below = original(overflow, size).below
+    content = Overflow(_above(beginning, summary, below, size, size), below).whole
     return Evicted(content, originals(overflow, size))
 
 
 def originals(overflow: Overflow, size: int) -> list[str]:
     """Return the texts that are archived before a model is asked: those that it is to summarise, each whole."""
-    return told([overflow.old] if original(overflow, size).below else [*overflow])
+    old = _piece(overflow.old, overflow.known, len(overflow.old))
+    return told([old] if original(overflow, size).below else [old, overflow.new])
 
 
 def _above(cut: Callable[[str, int], str], text: str, below: str, size: int, most: int) -> str:
@@ -147,6 +151,13 @@ def _above(cut: Callable[[str, int], str], text: str, below: str, size: int, mos
             return kept
         room -= over
     return ""
+
+
+def _piece(text: str, start: int, end: int) -> str:
+    """Return a part of a text, without the line breaks at which it was cut."""
+    piece = text[start:end]
+    piece = piece.lstrip("\n") if start else piece
+    return piece.rstrip("\n") if end < len(text) else piece
 
 
 def told(texts: list[str]) -> list[str]:

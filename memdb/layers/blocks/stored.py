@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, TypeGuard
 
@@ -74,6 +75,12 @@ class Block(NamedTuple):
         number = self.metadata.get("restored")
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
+    @property
+    def archived(self) -> int:
+        """How many characters at the beginning of the content are archived already."""
+        number = self.metadata.get("archived")
+        return number if _is_whole(number, 0) else 0
+
 
 def place_of(scope: Scope) -> Place:
     """Return where the blocks of a session lie."""
@@ -119,18 +126,28 @@ def create(tx: Transaction, place: Place, name: str, config: BlockConfig, conten
     """Store a new block."""
     records.put(
         tx,
-        row(place, name, tx.now, summary=config.description, content=content, metadata=_written("write", author, None)),
+        row(
+            place,
+            name,
+            tx.now,
+            summary=config.description,
+            content=content,
+            metadata={"author": author, "act": "write"},
+        ),
     )
     _put_own(tx, place, name, config, count(content))
 
 
-def set_content(
-    tx: Transaction, place: Place, block: Block, content: str, *, act: str, author: str, restored: int | None = None
-) -> int:
-    """Write a block's content, of which the trigger on records keeps what it replaces, and return its tokens."""
-    if content == block.content and restored is None and not block.by_hand:
+def set_content(tx: Transaction, place: Place, block: Block, content: str, written: Mapping[str, Any]) -> int:
+    """Write a block's content, of which the trigger on records keeps what it replaces, and return its tokens.
+
+    Args:
+        written: who wrote it and how: author, act, restored, archived; what is None is left out.
+    """
+    if content == block.content and written.get("restored") is None and not block.by_hand:
         return block.tokens
-    tokens, metadata = count(content), _written(act, author, restored)
+    tokens = count(content)
+    metadata = {name: value for name, value in written.items() if value is not None}
     records.put(
         tx, row(place, block.name, tx.now, summary=block.config.description, content=content, metadata=metadata)
     )
@@ -149,10 +166,6 @@ def set_config(tx: Transaction, place: Place, block: Block, config: BlockConfig)
 def _put_own(tx: Transaction, place: Place, name: str, config: BlockConfig, tokens: int) -> None:
     own = {"size": config.size, "priority": config.priority, "initial_value": config.initial_value}
     tx.run(_PUT_OWN, **place.values(key=name, tokens=tokens, **own))
-
-
-def _written(act: str, author: str, restored: int | None) -> dict[str, Any]:
-    return {"author": author, "act": act} | ({} if restored is None else {"restored": restored})
 
 
 def _block(found: Record, size: object, priority: object, tokens: object, initial_value: object) -> Block:
