@@ -88,9 +88,9 @@ from memdb.llm.tools.tool import MemoryTool as MemoryTool
 from memdb.llm.tools.toolset import MemoryTools as MemoryTools
 from memdb.llm.tools.toolset import create_memory_tools as create_memory_tools
 from memdb.markdown.export import export_folder as export_folder
-from memdb.markdown.fact_folder import FactFolder as FactFolder
-from memdb.markdown.fact_folder_report import Conflict as Conflict
-from memdb.markdown.fact_folder_report import FolderReport as FolderReport
+from memdb.markdown.facts.folder import FactFolder as FactFolder
+from memdb.markdown.facts.report import Conflict as Conflict
+from memdb.markdown.facts.report import FolderReport as FolderReport
 from memdb.markdown.index_service import MemoryIndexService as MemoryIndexService
 from memdb.markdown.report import ExportReport as ExportReport
 from memdb.markdown.report import Skipped as Skipped

@@ -28,3 +28,6 @@ class Scope:
     def __post_init__(self) -> None:
         check_id(self.user_id, "user_id")
         check_id(self.session_id, "session_id")
+
+    def __str__(self) -> str:
+        return f"user {self.user_id!r} session {self.session_id!r}"

@@ -14,6 +14,7 @@ import typer
 from memdb.cli import output
 from memdb.cli.arguments import run
 from memdb.cli.demo_agent import SESSION, show_agent, work
+from memdb.cli.demo_pressure import show_pressure
 from memdb.errors import AlreadyExists
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def demo(
 ) -> None:
     """Make a memory of 24 notes in six languages and four conversations, and ask it ten questions.
 
-    Then an agent stores what it is doing and packs the context of its next call. It needs no network and no model. The
-    file stays, to be looked at.
+    Then an agent stores what it is doing and packs the context of its next call, a talk is consolidated, and a block
+    gives to the archive. It needs no network and no model. The file stays, to be looked at.
 
     Example: memdb demo
     """
@@ -99,6 +100,8 @@ async def _demo(file: str) -> None:
         )
         await db.memory(USER, SESSION).atomic(work)
         await show_agent(db, USER)
+        output.say("Of memory under pressure: what grows too long is told in short, and stays to be found:", "")
+        await show_pressure(db, USER, SESSION)
         before = await _find(db, QUESTIONS[0])
     async with memdb.open(file) as db:
         again = await _find(db, QUESTIONS[0])
@@ -111,6 +114,7 @@ async def _demo(file: str) -> None:
         f"  memdb search {shlex.quote(file)} Sauerteig falten und backen",
         f"  memdb state {shlex.quote(file)} --session {SESSION} --tool-results",
         f"  memdb messages {shlex.quote(file)} --session luthier",
+        f"  memdb history {shlex.quote(file)} --versions",
         f"  memdb explain {shlex.quote(file)} why did the boats lose the tide service",
         f'  memdb graph related {shlex.quote(file)} "port 80" --direction in --depth 4 --paths',
         "",

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from memdb.text.snippet import Snippet
 
 
+ARCHIVE = "archive"
+HASH_CHARS = 12  # of a hash, where a person reads it
+
+
 class LayerName(StrEnum):
     """The layers that can be searched, by their public names."""
 
@@ -25,7 +29,7 @@ class LayerName(StrEnum):
     messages = "messages"
     pages = "pages"
     graph = "graph"
-    archive = "archive"
+    archive = ARCHIVE
     history = "history"
     facts = "facts"
     blocks = "blocks"
@@ -113,6 +117,8 @@ def as_data(rank: int, hit: Hit) -> dict[str, Any]:
 
 def where(hit: Hit) -> str:
     """Return where a hit stands, as a person reads it: page notes/coffee.md, message 12 of s1 on 2026-11-30."""
+    if hit.layer == ARCHIVE:  # its id is a hash, of which the heading shows enough
+        return f"{hit.layer}, {hit.created_at:%Y-%m-%d}"
     if not hit.session_id:
         return f"{hit.layer} {hit.id}"
     return f"{hit.layer} {hit.id} of {hit.session_id}, {hit.created_at:%Y-%m-%d}"
@@ -122,7 +128,7 @@ def show(rank: int, hit: Hit) -> None:
     """Print a hit: its rank, score and title, where it stands, and what it says."""
     from rich.text import Text
 
-    title = Text(output.one_line(hit.title or hit.id), style="bold")
+    title = Text(output.one_line(hit.title or (hit.id[:HASH_CHARS] if hit.layer == ARCHIVE else hit.id)), style="bold")
     console = output.console()
     head = Text.assemble(f"{rank:>2}. ", (f"{hit.score:6.2f}  ", "cyan"), title)
     console.print(head, no_wrap=True, overflow="ellipsis" if output.on_terminal() else "ignore")

@@ -72,6 +72,8 @@ def state(
 ) -> None:
     """Print what an agent is doing: its state, working memory, blocks and last checkpoint, or list the sessions.
 
+    Also how far its conversation is consolidated, if at all.
+
     --json prints states, checkpoints and tool results in the envelopes of the local-ai document.
 
     Example: memdb state agent.db --user alice --session s1
@@ -135,8 +137,10 @@ async def _all(memory: Memory[Live], wanted: Wanted) -> str:
     blocks = [(name, contents.get(name, ""), info) for name, info in (await memory.blocks.get_block_info()).items()]
     envelope, working = await manager.state_envelope(), await manager.working_memory()
     last, results = await manager.latest_checkpoint(), await manager.tool_results(10_000)
-    state_view.whole(envelope, working, blocks, last, results, wanted.as_json)
-    found = envelope is not None or working.content or blocks or last is not None or results
+    talk = memory.conversation
+    come = state_view.Consolidation(await talk.last_consolidated(), await talk.failures())
+    state_view.whole(envelope, working, blocks, come, last, results, wanted.as_json)
+    found = envelope is not None or working.content or blocks or any(come) or last is not None or results
     return "" if found else "no state, working memory, blocks, checkpoints or tool results"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdb.cli import output
 
@@ -19,10 +19,23 @@ if TYPE_CHECKING:
     from memdb.layers.runtime.working_memory import WorkingMemory
 
 
+class Consolidation(NamedTuple):
+    """How far a session's conversation is consolidated.
+
+    Args:
+        messages: how many of its messages, from the first, are; the history goes on behind them.
+        failures: how often in a row the model failed since.
+    """
+
+    messages: int
+    failures: int
+
+
 def whole(
     envelope: dict[str, Any] | None,
     working: WorkingMemory,
     blocks: Sequence[tuple[str, str, BlockInfo]],
+    come: Consolidation,
     last: AgentCheckpoint | None,
     results: Sequence[ToolResultInfo],
     as_json: bool,
@@ -31,6 +44,7 @@ def whole(
 
     Args:
         blocks: name, content and what else is known of each.
+        come: how far its conversation is consolidated.
     """
     if as_json:
         output.emit(
@@ -38,6 +52,7 @@ def whole(
                 "state": envelope,
                 "working_memory": working._asdict() if working.revision else None,
                 "blocks": {name: _block_as_data(content, info) for name, content, info in blocks},
+                "consolidation": come._asdict(),
                 "checkpoint": None if last is None else _as_data(last),
                 "tool_results": len(results),
             }
@@ -51,6 +66,10 @@ def whole(
         output.say(output.printable(working.content.removesuffix("\n")))
     for name, content, info in blocks:
         _block(name, content, info)
+    if any(come):
+        told = f"{output.amount(come.messages, 'message')} consolidated and no longer sent"
+        failed = f"the model failed {output.amount(come.failures, 'time')} in a row" if come.failures else ""
+        _heading("conversation", told, failed)
     if last is not None:
         _heading("last checkpoint", *_about(last))
         _pretty(last.payload)

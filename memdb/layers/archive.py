@@ -87,7 +87,8 @@ class ArchivalMemory(Layer[Mode]):
         and, where it has none, the summary.
 
         Args:
-            content: the text, not blank. The other arguments are the fields of Passage; the session is this memory's.
+            content: the text, not blank (a Passage goes into insert_many). The others are the fields of Passage;
+                the session is this memory's.
 
         Returns:
             Its id: the SHA-256 of the content in hex.
@@ -95,6 +96,8 @@ class ArchivalMemory(Layer[Mode]):
         Raises:
             InvalidInput: an argument is not what it must be.
         """
+        if isinstance(content, Passage | Mapping):
+            raise InvalidInput(f"content must be a text, not {type(content).__name__}: use insert_many for passages")
         return put_passage(
             tx,
             self.scope.user_id,
@@ -172,13 +175,15 @@ class ArchivalMemory(Layer[Mode]):
         Args:
             query: any text in any language; words in double quotes are a phrase.
             k: how many at most, 0 to 10,000.
-            threshold: the least score, from 0, whatever matches, to 1; None for WORDS_THRESHOLD, which keeps nearly
-                every right passage (memdb.layers.passage_search has the figures).
+            threshold: the least score, from 0, whatever matches, to 1; None for 0.06 (WORDS_THRESHOLD), which keeps
+                nearly every right passage (memdb.layers.passage_search has the figures).
             tags: only passages that have each of these.
             source: only passages that come from this.
 
         Returns:
-            Best first, ties in the order of their first insertion.
+            Best first, ties in the order of their first insertion. A score says how much of the query the passage
+            holds, rare words counting most: 0 for nothing of it or stop words alone, near 1 for all of it, and more
+            than once. It is comparable between queries.
 
         Raises:
             InvalidInput: an argument is not what it must be.
@@ -202,14 +207,16 @@ class ArchivalMemory(Layer[Mode]):
         Args:
             query: any text in any language.
             k: how many at most, 0 to 10,000.
-            threshold: the least score, from 0 to 1; None for MEANING_THRESHOLD, which fits sentence embedders whose
-                cosines of strangers are near 0, such as all-MiniLM-L6-v2 or OpenAI's. One that gives strangers 0.8, as
-                E5 does, wants a threshold of its own.
+            threshold: the least score, from 0 to 1; None for 0.25 (MEANING_THRESHOLD), which fits sentence embedders
+                whose cosines of strangers are near 0, such as all-MiniLM-L6-v2 or OpenAI's. One that gives strangers
+                0.8, as E5 does, wants a threshold of its own. Where words alone are searched it is 0.06, as in search.
             tags: only passages that have each of these; they are looked for among the NARROW_POOL best.
             source: likewise, only passages that come from this.
 
         Returns:
-            The best score first, ties in the order of their first insertion.
+            The best score first, ties in the order of their first insertion. A score is 1 - (1 - words) * (1 - cosine):
+            `words` the score that `search` gives, `cosine` how near the passage's meaning is to the query's. Either
+            alone may convince.
 
         Raises:
             InvalidInput: an argument is not what it must be; inside an atomic unit, since it asks a model.
@@ -228,8 +235,9 @@ class ArchivalMemory(Layer[Mode]):
     ) -> builtins.list[ScoredPassage]:
         """Search by meaning where the database has an embedder, else by words; what is found counts as recalled.
 
-        The arguments, the answer and the errors are those of `hybrid_search` and `search`. Recalls are counted in
-        memory and written with the next write, after a second at the latest.
+        The arguments, the answer, what a score means and the errors are those of `hybrid_search` (threshold 0.25 where
+        none is given) and of `search` (0.06). Recalls are counted in memory and written with the next write, after a
+        second at the latest.
         """
         wanted = asked(query, k, threshold, tags, source)
         if self._searching._embeds:

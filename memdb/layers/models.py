@@ -19,6 +19,7 @@ from pydantic import (
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_range
+from memdb.layers.model_signature import PlainSignature
 from memdb.storage.clock import to_text
 from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
 from memdb.text.json_text import to_exact_json, to_json
@@ -66,6 +67,11 @@ class Model(BaseModel, metaclass=_Speaking):
     """A value that memdb keeps. Building one with wrong arguments raises InvalidInput, never a ValidationError."""
 
     model_config = ConfigDict(extra="forbid", revalidate_instances="always")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        cls.__signature__ = PlainSignature()  # type: ignore[assignment]
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:

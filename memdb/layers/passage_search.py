@@ -20,6 +20,7 @@ documents; by meaning of four English ones, whole and cut to 30, with all-MiniLM
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -40,7 +41,8 @@ from memdb.storage.schema import passage as passage_table
 from memdb.storage.schema import record, record_tag
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
-from memdb.text.query import parse
+from memdb.text.query import Term, parse
+from memdb.text.stopwords import STOP_WORDS
 
 WORDS_THRESHOLD = 0.06  # the least score of a search by words, where none is given
 MEANING_THRESHOLD = 0.25  # the least score of a search by words and meaning
@@ -170,7 +172,7 @@ def by_words(tx: Transaction, place: Place, wanted: Asked) -> list[ScoredPassage
     found = fulltext.search(tx, terms, place.within(), MAX_LIMIT if wanted.narrow else most)
     seen = among(tx, place, [number for number, _ in found], wanted)
     kept = [hit for hit in found if hit[0] in seen][:most]
-    return read(tx, place, coverage(tx, terms, kept), wanted, WORDS_THRESHOLD)
+    return read(tx, place, _held(tx, terms, kept), wanted, WORDS_THRESHOLD)
 
 
 def by_meaning(
@@ -187,9 +189,16 @@ def by_meaning(
     most = wanted.k if meant else wanted.k + SOME_MORE  # without meaning it is a search by words like any other
     best = [number for number, _ in fused if number in seen][:most]
     bm25, cosines = dict(words), dict(meant)
-    held = dict(coverage(tx, parse(wanted.query), [(number, bm25[number]) for number in best if number in bm25]))
+    held = dict(_held(tx, parse(wanted.query), [(number, bm25[number]) for number in best if number in bm25]))
     scored = [(number, _together(held.get(number, 0.0), cosines.get(number, 0.0))) for number in best]
     return read(tx, place, scored, wanted, MEANING_THRESHOLD if meant else WORDS_THRESHOLD)
+
+
+def _held(tx: Transaction, terms: Counter[Term], hits: Ranking) -> Ranking:
+    """Return how much of a query each record holds: of one of stop words alone nothing, whatever matches."""
+    if STOP_WORDS.issuperset(term.text for term in terms):
+        return [(number, 0.0) for number, _ in hits]
+    return coverage(tx, terms, hits)
 
 
 def _together(held: float, cosine: float) -> float:

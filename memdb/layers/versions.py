@@ -104,8 +104,13 @@ def versions(tx: Transaction, place: Place, key: str, limit: int, before: int | 
     return found[:most]
 
 
-def read_version(tx: Transaction, place: Place, key: str, number: int) -> Version:
+def read_version(tx: Transaction, place: Place, key: str, number: int, subject: str | None = None) -> Version:
     """Return one of a record's texts, the present one or an earlier one.
+
+    Args:
+        number: which, from 1.
+        subject: what an error says that has no such version, with its verb, such as "the facts have"; by default the
+            record, by its key.
 
     Raises:
         NotFound: there is none of this number.
@@ -119,7 +124,9 @@ def read_version(tx: Transaction, place: Place, key: str, number: int) -> Versio
     made = None if row is None else _shaped(tx, place, key, row)
     if made is None:
         last = "there is none" if present is None else f"the present one is number {present.number}"
-        raise NotFound(f"there is no version {wanted} of {key!r}: {last}; see versions() for those that are kept")
+        raise NotFound(
+            f"{subject or f'{key!r} has'} no version {wanted}: {last}; see versions() for those that are kept"
+        )
     return made
 
 

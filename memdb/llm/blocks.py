@@ -128,7 +128,7 @@ class SummarizingBlocks(ConfiguredBlocks[Live]):
                 return done
             if done is not None:
                 break
-        log.warning("the block %s was cut without a summary: %s", shown_name(edit.name), reason)
+        log.warning("the block %s of %s was cut without a summary: %s", shown_name(edit.name), self.scope, reason)
         return done or await self._blocks._apply_edit(edit)
 
     async def _summary(self, pending: Pending) -> str:

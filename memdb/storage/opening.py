@@ -16,6 +16,7 @@ from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.source import check_access, file_uri, identify
 
 log = logging.getLogger("memdb")
+library = logging.getLogger("memdb.sqlite")  # what is said of the library, not of the file
 
 BUSY_TIMEOUT_S = 10.0
 WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))  # first releases without the WAL-reset fault, by branch
@@ -80,7 +81,7 @@ def warn_of_old_sqlite() -> None:
     safe = version >= WAL_SAFE[0] or any(version[:2] == first[:2] and version >= first for first in WAL_SAFE[1:])
     if not safe and not _warned_of_old_sqlite:
         _warned_of_old_sqlite = True
-        log.warning(
+        library.warning(
             "SQLite %s can lose commits of two programs at once (fixed in 3.51.3, 3.50.7, 3.44.6). memdb's own"
             " processes are kept apart by its lock: let no other program write to the file while they do",
             sqlite3.sqlite_version,

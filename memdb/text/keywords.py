@@ -15,7 +15,8 @@ _WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 # A camel-case hump, an acronym before a hump, or digits: HTTPServer2 is HTTP, Server, 2.
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CAMEL = re.compile(r"\b(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z]\w*[A-Z0-9]\w*\b|\b[A-Z]{2,}\d\w*\b")
-_HINT_OF_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z0-9]|\b[^\WA-Z]*+[A-Z]\w*\d")  # from the first capital of a word only: a long run must not cost its square
+# A digit is looked for from the first capital of a word only: from each, a long run would cost its square.
+_HINT_OF_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z0-9]|\b[^\WA-Z]*+[A-Z]\w*\d")
 _HINT_OF_VERSION = re.compile(r"v\d+\.")
 _VERSION = re.compile(r"\bv(\d+(?:\.\d+)+)\b")
 _SNAKE = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b")

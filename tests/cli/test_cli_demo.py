@@ -36,7 +36,7 @@ def test_the_demo(cli: Cli, tmp_path: Path) -> None:
     assert done.status == 0
     assert done.err == ""
     lines = done.out.splitlines()
-    assert len(lines) < 90
+    assert len(lines) < 110
     assert str(file) in done.out
     assert "the same answer, and the file is sound" in done.out
     for question, id in zip(QUESTIONS, BEST, strict=True):
@@ -62,6 +62,23 @@ def test_the_demo_shows_what_an_agent_is_doing(cli: Cli, tmp_path: Path) -> None
     assert "user  Why does the boiler show F28?" in done.out
     state = cli("state", tmp_path / "demo.db", "--session", "boiler")
     assert "0.6 bar, too low to ignite" in state.out
+
+
+def test_the_demo_shows_memory_under_pressure(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "demo.db"
+    said = cli("demo", file).out
+    assert "its 9 messages become an entry and facts" in said
+    assert "  history  1  [2026-03-08 20:28] Ana and Teo chose the week of May 25" in said
+    assert "    facts  version 2 by consolidation, in place of version 1 by agent:" in said
+    lines = said.splitlines()
+    asked = next(at for at, line in enumerate(lines) if line.startswith("Who closed the leak"))
+    assert "closed the leak below the kitchen sink" in lines[asked + 1]
+    kept = [line for line in lines if line.startswith("  repairs  ")]
+    assert len(kept) == 2, "and the third line is in the archive alone"
+    (hit, *_) = cli("search", file, "leak below the sink", "--layer", "archive", "--json").json
+    assert f"  archive  {hit['id'][:12]}  holds" in said
+    assert "Entroncamento" in cli("history", file).out
+    assert "9 messages consolidated" in cli("state", file, "--session", "lisbon").out
 
 
 def test_the_demo_finds_turns_that_do_not_repeat_the_question(cli: Cli, tmp_path: Path) -> None:

@@ -23,6 +23,22 @@ def test_a_hit_has_rank_score_title_layer_id_and_words(cli: Cli, filled: Path) -
     assert third == "    The inventory service listens on port 8443."
 
 
+def test_a_passage_shows_the_beginning_of_its_id_once(cli: Cli, path: Path) -> None:
+    async def fill() -> str:
+        async with memdb.open(path) as db:
+            return await db.memory("alice").archive.insert("The boiler stands in the cellar.")
+
+    id = asyncio.run(fill())
+    shown = cli("search", path, "boiler")
+    heading, where, said = shown.out.splitlines()
+    assert heading.split()[-1] == id[:12]
+    assert where.strip().startswith("archive, 20")
+    assert said == "    The boiler stands in the cellar."
+    assert shown.out.count(id[:12]) == 1
+    (hit,) = cli("search", path, "boiler", "--json").json
+    assert (hit["layer"], hit["id"]) == ("archive", id)
+
+
 def test_a_hit_as_json(cli: Cli, filled: Path) -> None:
     hits = cli("search", filled, "tea", "--user", "alice", "--json").json
     assert [hit["id"] for hit in hits] == ["tea"]

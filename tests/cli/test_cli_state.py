@@ -199,6 +199,29 @@ async def _write_as_bob(path: Path) -> None:
         await db.memory("bob", "s").manager.save_plan("p", {})
 
 
+def test_how_far_the_conversation_is_consolidated(cli: Cli, busy: Path) -> None:
+    async def talk() -> None:
+        async with memdb.open(busy, clock=FrozenClock(NOON)) as db:
+            talk = db.memory("alice", "s").conversation
+            turn = [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "done"}]
+            await talk.add_messages(turn * 3)
+            assert await talk.consolidate_to(4, if_passed=0)
+
+    assert "conversation" not in cli("state", busy).out
+    assert cli("state", busy, "--json").json["consolidation"] == {"messages": 0, "failures": 0}
+    asyncio.run(talk())
+    said = "conversation  4 messages consolidated and no longer sent"
+    assert said in cli("state", busy).out.splitlines()
+    assert cli("state", busy, "--json").json["consolidation"] == {"messages": 4, "failures": 0}
+
+    async def fail() -> None:
+        async with memdb.open(busy) as db:
+            await db.memory("alice", "s").conversation.record_failure("down")
+
+    asyncio.run(fail())
+    assert f"{said}, the model failed 1 time in a row" in cli("state", busy).out.splitlines()
+
+
 def test_looking_changes_nothing(cli: Cli, busy: Path) -> None:
     shell(busy, "PRAGMA wal_checkpoint(TRUNCATE)")
     before = busy.read_bytes()

@@ -13,9 +13,9 @@ import pytest
 import memdb
 from memdb.errors import MemdbError
 from memdb.layers.facts.history import HistoryLayer
-from memdb.markdown.fact_folder import FactFolder
-from memdb.markdown.fact_folder_files import alone
-from memdb.markdown.fact_folder_history import HistoryLog
+from memdb.markdown.facts.files import alone
+from memdb.markdown.facts.folder import FactFolder
+from memdb.markdown.facts.history import HistoryLog
 from tests.llm.consolidating import turns
 
 
@@ -53,7 +53,7 @@ async def test_a_process_that_was_forked_meanwhile_does_not_keep_the_folder(memo
 
 
 async def test_a_crowd_on_one_folder_takes_turns(memory, tmp_path, monkeypatch):
-    monkeypatch.setattr("memdb.markdown.fact_folder_files.LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("memdb.markdown.facts.files.LOCK_SECONDS", 0.3)
     folder = FactFolder(memory, tmp_path / "facts")
     await asyncio.gather(*(folder.append_history(f"entry {n}") for n in range(100)))
     assert sorted(await texts(memory.facts)) == sorted(f"entry {n}" for n in range(100))

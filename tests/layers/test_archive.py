@@ -121,6 +121,14 @@ async def test_insert_many_lands_whole_or_not_at_all(memory: Memory[Live]) -> No
     assert await memory.archive.search("new") == []
 
 
+@pytest.mark.parametrize("given", [Passage(content="x"), {"content": "x"}])
+async def test_one_passage_by_mistake_is_told_where_it_goes(memory: Memory[Live], given: Any) -> None:
+    kind = type(given).__name__
+    with pytest.raises(InvalidInput, match=f"content must be a text, not {kind}: use insert_many for passages"):
+        await memory.archive.insert(given)
+    assert len(await memory.archive.insert_many([given])) == 1
+
+
 async def test_many_forms_go_in_and_repeated_ones_are_joined(memory: Memory[Live]) -> None:
     when = datetime(2020, 5, 1, tzinfo=UTC)
     ids = await memory.archive.insert_many(

@@ -58,6 +58,16 @@ async def test_scores_tell_how_much_of_the_query_is_there(memory: Memory[Live]) 
     assert alone.score < found["green tea"]  # words that nobody knows count, too
 
 
+@pytest.mark.parametrize("query", ["the of a", "The OF a", "an", "is that it"])
+async def test_stop_words_alone_say_nothing(memory: Memory[Live], query: str) -> None:
+    await memory.archive.insert_many(["the of a is that it an", *OTHERS])
+    assert await memory.archive.search(query) == []
+    assert await memory.archive.recall(query) == []
+    assert await memory.archive.hybrid_search(query) == []
+    assert {hit.score for hit in await memory.archive.search(query, threshold=0)} == {0}
+    assert len(await memory.archive.search('"of a"')) == 1, "a phrase is meant as it stands"
+
+
 async def test_scores_are_in_bounds_and_best_first(memory: Memory[Live]) -> None:
     await memory.archive.insert_many([f"{'tea ' * n}at {n}" for n in range(1, 40)] + OTHERS)
     for query in ("tea", "tea tea tea tea tea tea tea tea tea", "tea at row 3", "the tea stands " * 9, '"tea tea"'):

@@ -126,7 +126,7 @@ async def test_other_arguments_are_looked_at_too(memory, options, complaint):
 async def test_a_version_that_is_not_there_is_not_found(memory, number):
     await memory.facts.write_long_term("one")
     await memory.facts.write_long_term("two")
-    with pytest.raises(NotFound, match=f"no version {number} of 'MEMORY': the present one is number 2"):
+    with pytest.raises(NotFound, match=f"the facts have no version {number}: the present one is number 2; see"):
         await memory.facts.read_version(number)
     with pytest.raises(NotFound, match="there is none"):
         await memory.facts.__class__(memdb.Scope("bob"), memory._home).read_version(1)

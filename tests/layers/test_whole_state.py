@@ -23,7 +23,7 @@ from memdb import (
     StorageError,
 )
 from memdb.layers.layer import Live
-from memdb.markdown.fact_folder import FactFolder
+from memdb.markdown.facts.folder import FactFolder
 from memdb.storage.transfer import export_user, import_user
 from memdb.testing import HashingEmbedder
 from tests.hostile.shell import shell

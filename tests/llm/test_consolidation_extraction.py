@@ -110,12 +110,13 @@ async def test_where_no_fact_is_to_be_had_the_messages_go_into_the_history(memor
 
 
 @pytest.mark.parametrize("reply", [ModelError("down"), TimeoutError(), ChatReply(ANSWER, [], "length")])
-async def test_a_model_that_fails_moves_nothing(memory, reply):
+async def test_a_model_that_fails_moves_nothing(memory, reply, caplog):
     await talked(memory)
     done = await extractor(memory, reply)[0].extract_context()
     assert (bool(done), done.passages) == (False, [])
     assert (await stored(memory), await archived(memory)) == ((0, [], ""), [])
     assert await memory.conversation.failures() == 0
+    assert "no context of user 'alice' session 'default' was extracted: " in caplog.text
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 7, 10, 60, 200])

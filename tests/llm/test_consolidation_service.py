@@ -103,7 +103,7 @@ async def test_errors_are_logged_and_kept(db, memory, caplog, error):
         service.notice(memory)
     problem = str(error) or "ZeroDivisionError"
     assert service.problems == {("alice", "default"): problem}
-    assert f"the session 'default' of 'alice' was not consolidated: {problem}" in caplog.text
+    assert f"messages of user 'alice' session 'default' were not consolidated: {problem}" in caplog.text
 
 
 async def test_a_raw_archive_is_a_problem_too(db):
@@ -159,6 +159,12 @@ async def test_it_may_be_started_again_but_not_twice(db, memory):
         (("db", str), {}, "llm must have the method chat"),
         (("db", Counting()), {"concurrency": 0}, "concurrency must be a whole number from 1"),
         (("db", Counting()), {"context_window_tokens": -1}, "context_window_tokens must be"),
+        (
+            ("db", Counting()),
+            {"context_window": 1},
+            "there is no option 'context_window'; the options are concurrency, con",
+        ),
+        (("db", Counting()), {"memory": 1}, "there is no option 'memory'"),
         ((MemoryConsolidator, Counting()), {}, "llm and options are the function's own"),
     ],
 )

@@ -38,7 +38,9 @@ async def test_a_model_that_fails_changes_nothing_but_the_count(memory, caplog, 
     assert reason in done.reason
     assert await stored(memory) == (0, [], "as it was")
     assert await memory.conversation.failures() == 1
-    assert "messages were not consolidated (1 of 3)" in caplog.text
+    assert (
+        f"messages of user 'alice' session {memory.scope.session_id!r} were not consolidated (1 of 3): " in caplog.text
+    )
 
 
 async def test_what_is_no_reply_is_a_failure(memory):
@@ -75,7 +77,10 @@ async def test_at_the_third_failure_the_messages_go_in_as_they_are(memory, caplo
     assert lines[1].startswith("[2026-01-01T12:00] USER: u0. word")
     assert lines[20].startswith("[2026-01-01T12:00] ASSISTANT: a9. word")
     assert (await memory.facts.history())[0].origin == "raw"
-    assert "20 messages went into the history as they are" in caplog.text
+    assert (
+        f"20 messages of user 'alice' session {memory.scope.session_id!r} went into the history as they are: "
+        in caplog.text
+    )
 
 
 async def test_a_success_begins_the_count_anew(memory):

@@ -122,7 +122,8 @@ async def test_without_a_useful_summary_the_block_is_cut(
     assert await archived(full) == [OLD]
     assert (changed.evicted, model.left) == (True, 0)
     (record,) = (record for record in caplog.records if record.name == "memdb" and record.levelno == logging.WARNING)
-    assert record.message.startswith("the block 'log' was cut without a summary: ")
+    session = full.scope.session_id
+    assert record.message.startswith(f"the block 'log' of user 'alice' session {session!r} was cut without a summary: ")
     assert reason in record.message
 
 

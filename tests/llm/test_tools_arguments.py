@@ -13,6 +13,7 @@ from memdb.errors import InvalidInput
 from memdb.llm.tools.arguments import read_arguments
 from memdb.llm.tools.parameters import fraction, text, whole
 from memdb.llm.tools.toolset import create_memory_tools
+from tests.llm.toolbox import failed, said
 
 NAMES = [
     "load_tool_result",
@@ -215,3 +216,79 @@ def test_texts_are_cleaned_and_other_names_known():
     taken = read('{"query": "a\\u0000b\\ud83d", "title": "line\n two"}')
     assert (taken["query"], taken["summary"]) == ("a b?", "line\n two")
     assert memdb.TokenCounter().count(taken["query"])
+
+
+# -- what is told -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        (
+            "core_memory_append",
+            {"block_name": "task", "content": "x"},
+            "block is missing: send it as a text (The name of the memory block, as its heading in your prompt says.); "
+            "unknown argument 'block_name': the arguments are block, content",
+        ),
+        (
+            "archival_memory_search",
+            {"q": 1, "n": 2},
+            "unknown arguments 'q', 'n': the arguments are query, k, score_thr",
+        ),
+        ("history_search", {"text": "x"}, "unknown argument 'text': the arguments are query, pattern, k"),
+        ("conversation_search", {f"key{n}": n for n in range(9)}, "'key4' and 4 more: the arguments are query, k"),
+        ("conversation_search", {"\ud800\x00": 1}, r"unknown argument '\ud800\x00': the arguments are query, k"),
+    ],
+)
+async def test_a_refused_call_is_told_of_names_that_are_not_known(tools, name, given, sentence):
+    assert sentence in failed(await tools.execute(name, given))
+
+
+async def test_other_names_are_not_told_of_where_the_call_can_be_done_or_knows_them(tools):
+    assert "unknown" not in str(await tools.execute("conversation_search", query="x", q="y"))
+    assert "unknown" not in failed(await tools.execute("load_tool_result", id="none"))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "used", "note"),
+    [
+        (
+            "conversation_search",
+            {"k": 100_000},
+            {"k": 50},
+            "k must be a whole number from 1 to 50: 50 was used in place ",
+        ),
+        ("conversation_search", {"k": "-1"}, {"k": 3}, "3 was used in place of '-1'.)"),
+        ("conversation_search", {"k": 2.5}, {"k": 2}, "2 was used in place of 2.5.)"),
+        ("archival_memory_search", {"k": 0}, {"k": None}, "(k must be a whole number from 1 to 50: 0 was left out.)"),
+        (
+            "archival_memory_search",
+            {"k": 51, "score_threshold": "nan"},
+            {"k": 50, "score_threshold": None},
+            "in place of 51; score_threshold must be a number from 0 to 1: 'nan' was left out.)",
+        ),
+        ("archival_memory_insert", {"importance": 7}, {"importance": 1.0}, "0 to 1: 1 was used in place of 7.)"),
+        ("archival_memory_insert", {"importance": 10**5_000}, {"importance": 1.0}, "of an integer of thousands"),
+    ],
+)
+async def test_a_number_that_was_moved_is_told(tools, name, given, used, note):
+    required = dict.fromkeys(tools.find(name).parameters["required"], "auth")
+    result = await tools.execute(name, required | given)
+    assert result.metadata["adjusted"] == used
+    assert note in said(result).splitlines()[-1]
+
+
+@pytest.mark.parametrize("given", [{}, {"k": 5}, {"k": "5"}, {"k": None}, {"k": ""}, {"k": 5.0}])
+async def test_a_number_that_was_taken_as_it_is_needs_no_note(tools, given):
+    result = await tools.execute("archival_memory_search", query="auth", **given)
+    assert "adjusted" not in result.metadata
+    assert said(result).endswith("or a lower threshold.")
+
+
+async def test_the_note_stands_behind_a_full_list(memory):
+    await memory.archive.insert_many([f"the auth note {n} " + "tells of the gateway " * 40 for n in range(60)])
+    tools = create_memory_tools(memory, result_tokens=300)
+    result = await tools.execute("archival_memory_search", query="auth", k=60)
+    assert result.status == "partial"
+    assert result.content.endswith("50 was used in place of 60.)")
+    assert memdb.TokenCounter().count(result.content) <= 300

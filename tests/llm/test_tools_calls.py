@@ -84,6 +84,28 @@ async def test_a_call_of_no_tool_names_those_there_are(tools, call):
     )
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "history_search", "arguments": '{"query": "x"}'}}
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        [CALL],
+        (CALL, CALL),
+        memdb.ChatReply(tool_calls=[CALL]),
+        memdb.ChatReply("no call"),
+        {"role": "assistant", "tool_calls": [CALL]},
+        Dumped({"role": "assistant", "tool_calls": [CALL]}),
+    ],
+)
+async def test_several_calls_at_once_are_told_to_be_given_one_by_one(tools, several):
+    message = await tools.run(several)
+    assert message == {
+        "role": "tool",
+        "content": "Error: give one call at a time: [await tools.run(call) for call in reply.tool_calls]",
+    }
+
+
 # -- when the storage fails -------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import memdb
 from memdb import Busy, Database, InvalidInput, StorageError
-from memdb.markdown import fact_folder_files as files
-from memdb.markdown.fact_folder import FactFolder
+from memdb.markdown.facts import files
+from memdb.markdown.facts.folder import FactFolder
 from memdb.storage.whole_file import told_of
 from tests.processes.helpers import as_nobody
 

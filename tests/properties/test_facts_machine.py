@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import memdb
-from memdb.markdown.fact_folder import FactFolder
+from memdb.markdown.facts.folder import FactFolder
 from tests.strategies import SAME_EVERY_TIME
 
 USERS = st.sampled_from(["alice", "bob"])

@@ -57,6 +57,21 @@ async def live(db: memdb.Database) -> None:
     assert_type(answer, str)
     assert_type(await memdb.WorkingMemoryCompressor(memory, llm, counter).update_summary([]), memdb.Compression)
     assert_type(await memdb.import_tree(db, "old/"), memdb.TreeReport)
+    assert_type(await memory.facts.read_long_term(), str)
+    assert_type(await memory.facts.search_history("words", limit=3), list[memdb.ScoredEntry])
+    assert_type(await memory.facts.consolidate([], llm), bool)
+    assert_type(await memory.blocks.append_to_memory("task", "text"), memdb.BlockChange)
+    assert_type(await memory.blocks.get_block_info(), dict[str, memdb.BlockInfo])
+    assert_type(await memory.archive.insert("text", importance=0.7), str)
+    assert_type(await memory.archive.search("words", k=5), list[memdb.ScoredPassage])
+    keeper = memdb.MemoryConsolidator(memory, llm, context_window_tokens=65_536)
+    assert_type(await keeper.maybe_consolidate_by_tokens(), memdb.Consolidated)
+    async with memdb.ConsolidationService(db, llm) as service:
+        service.notice(memory)
+    assert_type(memdb.create_memory_tools(memory, llm=llm, counter=counter), memdb.MemoryTools)
+    assert_type(await memdb.FactFolder(memory, "workspace").sync(), memdb.FolderReport)
+    await memory.export_state("state.jsonl")
+    assert_type((await memory.import_state("state.jsonl", replace=True)).records, int)
     memdb.open("agent.db", embedder=memdb.OpenAIEmbedder("model", 384, base_url="http://localhost:8080/v1"))
     assert_type(memdb.Settings.load("config.yaml").memory.working_memory_target_tokens, int)
 
@@ -69,6 +84,10 @@ async def live(db: memdb.Database) -> None:
         assert_type(inside.conversation.messages(), list[memdb.Message])
         assert_type(inside.graph.find_by_keywords(["word"]), list[memdb.GraphEntity])
         inside.conversation.export_jsonl("s1.jsonl")  # type: ignore[misc, unused-coroutine]
+        assert_type(inside.facts.append_history("entry"), int)
+        assert_type(inside.blocks.replace("task", "a", "b"), memdb.BlockChange)
+        assert_type(inside.archive.list(), list[memdb.Passage])
+        inside.export_state("state.jsonl")  # type: ignore[misc, unused-coroutine]
         return inside.items.save_many([])
 
     assert_type(await memory.atomic(turn), int)

@@ -82,8 +82,13 @@ class MemoryConfig(Model):
         eviction_strategy: what becomes of a block that a write makes larger than its size; memdb.layers.blocks.eviction
             tells what each strategy does.
         summary_token_limit: how many tokens a model's summary of a block may have, 1 to 100,000.
-        context_window_threshold: how full the model's window is when facts are extracted from the conversation, 0 to 1.
-        extraction_enabled: whether they are.
+        context_window_threshold: from which share of the model's window on MemoryConsolidator.extract_context does
+            something, 0 to 1; below it the call changes nothing.
+        extraction_enabled: whether that call does anything: a model takes facts of the older messages, they go into the
+            archive, and the history goes on behind those messages. Nothing of it happens by itself. Call it where
+            single facts are to be found again by a search; where the course of things is to be told in the history
+            and the long-term text that stands in every prompt, call maybe_consolidate_by_tokens, which does not ask
+            this config. One of the two is enough for a session.
         retrieval_k: how many passages a search of the archive returns, 1 to 1,000.
         score_threshold: the least score of these, 0 to 1; None for what fits the way they are scored.
         total_size: how many tokens all blocks of the session may hold together, 1 to 1,000,000; None for no bound.

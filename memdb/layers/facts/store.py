@@ -130,7 +130,7 @@ class FactStore(HistoryLayer[Mode]):
         Raises:
             NotFound: there is none of this number.
         """
-        return read_version(tx, place_of(self.scope), KEY, number)
+        return read_version(tx, place_of(self.scope), KEY, number, "the facts have")
 
     @reads
     def get_memory_context(self, tx: Transaction) -> str:

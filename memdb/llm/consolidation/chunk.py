@@ -123,14 +123,16 @@ class ChunkWriter:
         outcome = await self._store(messages, passed, entries, "raw")
         if outcome.fate is not Fate.STORED:
             return outcome
-        log.warning("%d messages went into the history as they are: %s", len(messages), reason)
+        log.warning("%d messages of %s went into the history as they are: %s", len(messages), self.memory.scope, reason)
         return Outcome(Fate.RAW, reason)
 
     async def _failed(self, messages: Sequence[AnyMessage], passed: int | None, reason: str) -> Outcome:
         count = await self.memory.conversation.record_failure(reason)
         if count >= self.max_failures:
             return await self.archive_raw(messages, passed, reason)
-        log.warning("messages were not consolidated (%d of %d): %s", count, self.max_failures, reason)
+        log.warning(
+            "messages of %s were not consolidated (%d of %d): %s", self.memory.scope, count, self.max_failures, reason
+        )
         return Outcome(Fate.FAILED, reason)
 
     async def _store(

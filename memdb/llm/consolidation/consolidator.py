@@ -40,9 +40,10 @@ class MemoryConsolidator:
     At an estimate of budget = context_window_tokens - reserve_tokens or more, chunks of whole turns are consolidated
     until the estimate is at most target_ratio * budget, in at most `rounds` rounds; each is one unit with its entry of
     the history, the new facts and the cursor. A turn that fills the window by itself is cut after a call with all its
-    results; what is left of it is consolidated once the next turn has begun, since no history shows it then. When the model fails nothing is written, and it is tried again at the next call; at the third failure in a
-    row of a session, counted in the file, its messages go into the history as they are. Each success is logged as
-    MEMORY_CONSOLIDATED. A session is consolidated by one caller at a time.
+    results; what is left of it is consolidated once the next turn has begun, since no history shows it then. When the
+    model fails nothing is written, and it is tried again at the next call; at the third failure in a row of a session,
+    counted in the file, its messages go into the history as they are. Each success is logged as MEMORY_CONSOLIDATED. A
+    session is consolidated by one caller at a time.
 
     Args:
         memory: the memory of a user and session.
@@ -77,7 +78,7 @@ class MemoryConsolidator:
         max_failures: int = MAX_FAILURES,
         max_answer_tokens: int | None = None,
     ) -> None:
-        for part in ("conversation", "facts", "atomic"):
+        for part in ("scope", "conversation", "facts", "atomic"):
             if not hasattr(memory, part):
                 raise InvalidInput(f"memory must be a memdb.Memory, not {type(memory).__name__}")
         if llm is None:
@@ -121,9 +122,9 @@ class MemoryConsolidator:
             fields = {
                 name: getattr(done, name) for name in ("rounds", "messages", "raw", "tokens_before", "tokens_after")
             }
-            log.info(
-                "MEMORY_CONSOLIDATED %s", " ".join(f"{name}={value}" for name, value in fields.items()), extra=fields
-            )
+            said = " ".join(f"{name}={value}" for name, value in fields.items())
+            whose = {"user_id": self._memory.scope.user_id, "session_id": self._memory.scope.session_id}
+            log.info("MEMORY_CONSOLIDATED %s of %s", said, self._memory.scope, extra=fields | whose)
         return done
 
     async def _shrink(self) -> Consolidated:

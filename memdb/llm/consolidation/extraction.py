@@ -79,7 +79,7 @@ class Extraction:
         try:
             reply = await ask(self.llm, extracting(blocks, shown), max_tokens=self.writer.max_answer_tokens)
         except Refused as refused:
-            log.warning("no context was extracted: %s", refused)
+            log.warning("no context of %s was extracted: %s", self.memory.scope, refused)
             return Extracted(reason=str(refused))
         try:
             facts = read_facts(reply.content)
@@ -110,7 +110,8 @@ class Extraction:
 
         done: Extracted = await self.memory.atomic(unit)
         if done:
-            log.info("CONTEXT_EXTRACTED messages=%d facts=%d", done.messages, len(done.passages))
+            counts = done.messages, len(done.passages)
+            log.info("CONTEXT_EXTRACTED messages=%d facts=%d of %s", *counts, self.memory.scope)
         return done
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from inspect import signature
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -53,7 +54,7 @@ class ConsolidationService:
         source: an open database, or a function that makes a MemoryConsolidator of the memory that was noticed.
         llm: the chat model, with a database.
         concurrency: how many sessions, of different users, are consolidated at once, 1 to 100.
-        options: those of MemoryConsolidator, with a database.
+        options: those of MemoryConsolidator (context_window_tokens and the rest), with a database.
 
     Attributes:
         problems: what went wrong last, by user and session; what goes well takes it away.
@@ -154,7 +155,7 @@ class ConsolidationService:
             problem = str(error) or type(error).__name__
             expected = isinstance(error, MemdbError)
             trace = "" if expected else f"\n{traced(error)}"
-            log.warning("the session %r of %r was not consolidated: %s%s", key[1], key[0], cleaned(problem), trace)
+            log.warning("messages of %s were not consolidated: %s%s", memory.scope, cleaned(problem), trace)
         finally:
             self._running.discard(noticed[:2])
             self._wake.set()
@@ -177,6 +178,10 @@ def _maker(
         if llm is not None or options:
             raise InvalidInput("llm and options are the function's own where one makes the consolidators")
         return source
+    known = [*signature(MemoryConsolidator).parameters][2:]  # behind memory and llm
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"there is no option {name[:60]!r}; the options are concurrency, {', '.join(known)}")
     scope = Scope()
     MemoryConsolidator(memories(scope.user_id, scope.session_id), _given(llm), **options)  # says what is wrong, now
     return lambda noticed: MemoryConsolidator(noticed, _given(llm), **options)

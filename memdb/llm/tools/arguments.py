@@ -7,28 +7,61 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memdb.errors import InvalidInput
+from memdb.layers.arguments import shown
 from memdb.llm.tools.parameters import Parameter
 
 MAX_JSON_CHARS = 64 * 1024 * 1024  # of arguments: a text of 16 MB, escaped
+UNKNOWN_SHOWN = 5
 _WRAPPINGS = 3  # JSON text of JSON text of an object: models send that, too
+
+
+def named_arguments(given: Any, parameters: Sequence[Parameter]) -> Mapping[str, Any]:
+    """Return the arguments of a call by their names.
+
+    Args:
+        given: a mapping, its JSON text, a list whose first item is one, or None for no arguments.
+
+    Raises:
+        InvalidInput: it is none of these; the message tells the model what to send.
+    """
+    try:
+        return _object(given)
+    except InvalidInput as error:
+        wanted = ", ".join(f'"{one.name}": ...' for one in parameters if one.required)
+        raise InvalidInput(f"{error}: send a JSON object such as {{{wanted}}}") from None
 
 
 def read_arguments(given: Any, parameters: Sequence[Parameter]) -> dict[str, Any]:
     """Return what the arguments of a call say of each parameter; other keys are left out.
 
     Args:
-        given: a mapping, its JSON text, a list whose first item is one, or None for no arguments.
+        given: see named_arguments.
 
     Raises:
-        InvalidInput: it is none of these, or an argument is missing or not what it must be; the message tells the
-            model what to send.
+        InvalidInput: an argument is missing or not what it must be; the message tells the model what to send.
     """
-    try:
-        named = _object(given)
-    except InvalidInput as error:
-        wanted = ", ".join(f'"{one.name}": ...' for one in parameters if one.required)
-        raise InvalidInput(f"{error}: send a JSON object such as {{{wanted}}}") from None
+    named = named_arguments(given, parameters)
     return {parameter.name: parameter.value(named) for parameter in parameters}
+
+
+def unknown_arguments(named: Mapping[str, Any], parameters: Sequence[Parameter]) -> str:
+    """Return which arguments there are, where others were sent; "" where none were. For the end of a sentence."""
+    known = {name for one in parameters for name in (one.name, *one.also)}
+    unknown = [key for key in named if isinstance(key, str) and key not in known]
+    if not unknown:
+        return ""
+    listed = ", ".join(shown(key) for key in unknown[:UNKNOWN_SHOWN])
+    listed += f" and {len(unknown) - UNKNOWN_SHOWN} more" if len(unknown) > UNKNOWN_SHOWN else ""
+    what = "unknown argument" if len(unknown) == 1 else "unknown arguments"
+    return f"; {what} {listed}: the arguments are {', '.join(one.name for one in parameters)}"
+
+
+def adjusted(
+    named: Mapping[str, Any], parameters: Sequence[Parameter], asked: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Return what was used in place of numbers out of their range, by name, and a note that tells the model of it."""
+    told = {one.name: note for one in parameters if (note := one.adjusted(named, asked[one.name]))}
+    return {name: asked[name] for name in told}, f"({'; '.join(told.values())}.)" if told else ""
 
 
 def _object(given: Any) -> Mapping[str, Any]:

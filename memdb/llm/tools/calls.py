@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from memdb.llm.tools.result import ToolResult
 from memdb.text.query import cleaned
+from memdb.text.reply import ChatReply
 
 
 class ToolCall(NamedTuple):
@@ -49,6 +50,16 @@ def read_call(call: Any) -> ToolCall:
         return ToolCall(_text(given.get("name")), given.get("input"), id or None, True)
     function = _mapping(given.get("function")) or given
     return ToolCall(_text(function.get("name")), function.get("arguments"), id or None, False)
+
+
+def is_several(call: Any) -> bool:
+    """Whether what should be one call is a list of them, or the whole answer that holds them."""
+    if isinstance(call, list | tuple):
+        return bool(call)
+    if isinstance(call, ChatReply):
+        return True
+    given = _mapping(call)
+    return isinstance(given.get("tool_calls"), list) and "function" not in given
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

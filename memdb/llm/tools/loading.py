@@ -33,13 +33,14 @@ def recipes() -> list[Recipe]:
         "search for in it.",
         (
             text("result_id", "The result_id that stands in place of the result.", also=("id",)),
-            whole("page", "Which page, from 1; by default the first.", default=None, most=MAX_RESULT_BYTES),
-            whole("start_line", "Read from this line on, from 1.", default=None, most=MAX_LINE_NUMBER),
+            whole("page", "Which page, from 1; by default the first.", default=None, most=MAX_RESULT_BYTES, told=False),
+            whole("start_line", "Read from this line on, from 1.", default=None, most=MAX_LINE_NUMBER, told=False),
             whole(
                 "start_byte",
                 "Read from this byte on: an answer that was cut, and each match of a search, names one.",
                 default=None,
                 most=MAX_RESULT_BYTES,
+                told=False,
             ),
             text(
                 "search",

@@ -32,6 +32,7 @@ class Parameter:
         default: what it is where nothing usable was sent.
         choices: the texts that the model is told to choose from; others are still taken.
         also: other names under which models send it.
+        bounds: of a number that is moved or left out where it lies outside, and the model is told so: what it must be.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parameter:
     default: Any = None
     choices: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    bounds: str = ""
 
     def schema(self) -> dict[str, Any]:
         """Return the parameter's own JSON Schema."""
@@ -54,11 +56,25 @@ class Parameter:
         Raises:
             InvalidInput: it is required and missing, or is not what it must be.
         """
-        sent = next((given[name] for name in (self.name, *self.also) if given.get(name) is not None), None)
+        sent = self._sent(given)
         read = None if sent is None else self.read(self.name, sent)
         if read is None and self.required:
             raise InvalidInput(f"{self.name} is missing: send it as {_NAMED[self.kind]} ({self.description})")
         return self.default if read is None else read
+
+    def adjusted(self, given: Mapping[str, Any], value: Any) -> str:
+        """Return what to tell the model where it sent another number than the value that is used; else ""."""
+        sent = self._sent(given)
+        if not self.bounds or sent is None or _says_nothing(sent):
+            return ""
+        number = _number(self.name, sent, self.bounds)
+        if number is not None and number == value:
+            return ""
+        used = f"{shown(sent)} was left out" if value is None else f"{value:g} was used in place of {shown(sent)}"
+        return f"{self.name} must be {self.bounds}: {used}"
+
+    def _sent(self, given: Mapping[str, Any]) -> Any:
+        return next((given[name] for name in (self.name, *self.also) if given.get(name) is not None), None)
 
 
 _NAMED = {"string": "a text", "integer": "a whole number", "number": "a number"}
@@ -102,8 +118,12 @@ def question(description: str, *, required: bool = True) -> Parameter:
     return replace(parameter, read=read)
 
 
-def whole(name: str, description: str, *, default: int | None, most: int, **more: Any) -> Parameter:
-    """Return an optional parameter that counts: 0 and less are the default, more than `most` is `most`."""
+def whole(name: str, description: str, *, default: int | None, most: int, told: bool = True, **more: Any) -> Parameter:
+    """Return an optional parameter that counts: 0 and less are the default, more than `most` is `most`.
+
+    Args:
+        told: whether the model is told where it is.
+    """
 
     def read(name: str, sent: Any) -> int | None:
         number = _number(name, sent, "a whole number, such as 5")
@@ -111,7 +131,8 @@ def whole(name: str, description: str, *, default: int | None, most: int, **more
             return None
         return int(min(number, most))
 
-    return Parameter(name, "integer", description, read, default=default, **more)
+    bounds = f"a whole number from 1 to {most:,}" if told else ""
+    return Parameter(name, "integer", description, read, default=default, bounds=bounds, **more)
 
 
 def fraction(name: str, description: str, *, default: float | None, clamped: bool, **more: Any) -> Parameter:
@@ -127,7 +148,7 @@ def fraction(name: str, description: str, *, default: float | None, clamped: boo
             return None
         return float(min(max(number, 0), 1))
 
-    return Parameter(name, "number", description, read, default=default, **more)
+    return Parameter(name, "number", description, read, default=default, bounds="a number from 0 to 1", **more)
 
 
 def _number(name: str, sent: Any, wanted: str) -> int | float | None:
@@ -137,7 +158,7 @@ def _number(name: str, sent: Any, wanted: str) -> int | float | None:
         InvalidInput: it is neither.
     """
     number = sent
-    if isinstance(sent, str) and sent.strip().casefold() in _NOTHING:
+    if _says_nothing(sent):
         return None
     if isinstance(sent, str) and len(sent) < 100:
         try:
@@ -147,6 +168,10 @@ def _number(name: str, sent: Any, wanted: str) -> int | float | None:
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise InvalidInput(f"{name} must be {wanted}, not {_kind_of(sent)}")
     return None if isinstance(number, float) and math.isnan(number) else number
+
+
+def _says_nothing(sent: Any) -> bool:
+    return isinstance(sent, str) and sent.strip().casefold() in _NOTHING
 
 
 def _kind_of(sent: Any) -> str:

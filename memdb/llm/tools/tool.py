@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memdb.errors import InvalidInput, MemdbError
-from memdb.llm.tools.arguments import read_arguments
+from memdb.llm.tools.arguments import adjusted, named_arguments, read_arguments, unknown_arguments
 from memdb.llm.tools.bench import Bench
 from memdb.llm.tools.parameters import Parameter
-from memdb.llm.tools.result import ToolResult, bounded, failure
+from memdb.llm.tools.result import LEAST_TOKENS, ToolResult, bounded, failure
 from memdb.text.query import cleaned
 from memdb.text.traced import traced
 
@@ -94,22 +94,35 @@ class MemoryTool:
 
         Returns:
             A result of status "error" where an argument is missing or not what it must be, and where the memory
-            could not do it; its error is a sentence for the model. str(result) never costs more tokens than
-            create_memory_tools was told.
+            could not do it; its error is a sentence for the model. Where a number out of its range was moved or left
+            out, metadata["adjusted"] names what was used, and the content ends with a note. str(result) never costs
+            more tokens than create_memory_tools was told.
         """
-        bench = self._bench
+        bench, parameters = self._bench, self._recipe.parameters
+        named: Mapping[str, Any] = {}
         try:
             if len(given) > 1 or (given and arguments):
                 raise InvalidInput("give the arguments as one object, or each by its name")
-            asked = read_arguments(given[0] if given else arguments, self._recipe.parameters)
-            result = await self._recipe.act(bench, asked)
+            named = named_arguments(given[0] if given else arguments, parameters)
+            result = await self._done(named)
         except MemdbError as error:
-            log.info("the tool %s failed: %s", self.name, cleaned(str(error)))
-            result = failure(str(error), error_type=type(error).__name__)
+            unknown = unknown_arguments(named, parameters) if isinstance(error, InvalidInput) else ""
+            log.info("the tool %s failed: %s", self.name, cleaned(f"{error}{unknown}"))
+            result = failure(f"{error}{unknown}", error_type=type(error).__name__)
         except Exception as error:
             log.error("the tool %s failed\n%s", self.name, traced(error))
             result = failure(f"{self.name} failed: {_said(error)}", error_type=type(error).__name__)
         return await finished(result, bench, self.name)
+
+    async def _done(self, named: Mapping[str, Any]) -> ToolResult:
+        """Return what came of a call, told of which numbers were moved."""
+        bench, asked = self._bench, read_arguments(named, self._recipe.parameters)
+        used, note = adjusted(named, self._recipe.parameters, asked)
+        if not note:
+            return await self._recipe.act(bench, asked)
+        cost = await asyncio.to_thread(bench.count, f"\n{note}")
+        result = await self._recipe.act(replace(bench, tokens=max(LEAST_TOKENS, bench.tokens - cost)), asked)
+        return replace(result, content=f"{result.content}\n{note}", metadata={**result.metadata, "adjusted": used})
 
 
 async def finished(result: ToolResult, bench: Bench, name: str) -> ToolResult:

@@ -10,7 +10,7 @@ from memdb.layers.arguments import check_bulk, check_key, check_range
 from memdb.llm.compressor import Counter
 from memdb.llm.tools import archival, core_memory, loading, recalling, saving
 from memdb.llm.tools.bench import AgentMemory, Bench
-from memdb.llm.tools.calls import read_call
+from memdb.llm.tools.calls import is_several, read_call
 from memdb.llm.tools.result import ToolResult, failure
 from memdb.llm.tools.tool import MemoryTool, finished
 from memdb.protocols import ChatModel
@@ -75,6 +75,12 @@ class MemoryTools(list[MemoryTool]):
             tool_result block. The content never costs more tokens than create_memory_tools was told.
         """
         read = read_call(call)
+        if is_several(call):
+            result = failure(
+                "give one call at a time: [await tools.run(call) for call in reply.tool_calls]",
+                error_type="InvalidInput",
+            )
+            return read.answer(await finished(result, self._bench, "a tool"))
         return read.answer(await self.execute(read.name, read.arguments))
 
 

@@ -172,7 +172,7 @@ def write(path: Path, raw: bytes, seen: Seen | None, like: Path | None) -> Mirro
     with written_whole(path, path if seen is not None else like) as file:
         file.write(raw)
         file.flush()
-        modified_ns = _date_back(file.fileno())
+        modified_ns = date_back(file.fileno())
         if look(path) != seen:
             raise Moved
     return Mirrored(hashlib.sha256(raw).hexdigest(), len(raw), modified_ns)
@@ -211,14 +211,14 @@ def append(path: Path, raw: bytes, seen: Seen) -> tuple[Seen, int]:
         file.write(raw)
         file.flush()
         os.fsync(file.fileno())
-        modified_ns = _date_back(file.fileno())
+        modified_ns = date_back(file.fileno())
         now = _seen(os.fstat(file.fileno()))
     if now.size != seen.size + len(raw):
         raise Moved
     return now, modified_ns
 
 
-def _date_back(descriptor: int) -> int:
+def date_back(descriptor: int) -> int:
     """Give a file an older time than any later change of it will have, and return that; -1 where that cannot be done.
 
     Times of files are coarse: an edit of the same length within the same tick would else go unseen.

@@ -21,10 +21,10 @@ from memdb.layers.facts.mirror import Mirrored, get_mirrored, put_mirrored
 from memdb.layers.facts.store import FactStore
 from memdb.layers.layer import Inside
 from memdb.layers.message import key_of
-from memdb.markdown import fact_folder_files as files
-from memdb.markdown.fact_folder_files import EMPTY, Moved, Seen, in_thread
-from memdb.markdown.fact_folder_report import HISTORY_FILE, Conflict, FolderReport
-from memdb.markdown.fact_folder_union import Union, as_bytes, cut, missing, separator, united
+from memdb.markdown.facts import files
+from memdb.markdown.facts.files import EMPTY, Moved, Seen, in_thread
+from memdb.markdown.facts.report import HISTORY_FILE, Conflict, FolderReport
+from memdb.markdown.facts.union import Union, as_bytes, cut, missing, separator, united
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction

@@ -10,9 +10,9 @@ from memdb.errors import InvalidInput
 from memdb.layers.facts.mirror import Mirrored, get_mirrored, put_mirrored
 from memdb.layers.facts.store import FactStore, LongTerm, long_term
 from memdb.layers.layer import Inside
-from memdb.markdown import fact_folder_files as files
-from memdb.markdown.fact_folder_files import Moved, Seen, in_thread
-from memdb.markdown.fact_folder_report import TEXT_FILE, Conflict, FolderReport
+from memdb.markdown.facts import files
+from memdb.markdown.facts.files import Moved, Seen, in_thread
+from memdb.markdown.facts.report import TEXT_FILE, Conflict, FolderReport
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
@@ -14,10 +15,11 @@ from weakref import WeakValueDictionary
 from memdb.errors import Busy, InvalidInput, MemdbError
 from memdb.layers.facts.store import FactStore, HistoryEntry, LongTerm, ScoredEntry, Version
 from memdb.layers.layer import Live
-from memdb.markdown.fact_folder_files import Moved, alone
-from memdb.markdown.fact_folder_history import HistoryLog
-from memdb.markdown.fact_folder_report import HISTORY_FILE, TEXT_FILE, Conflict, FolderReport
-from memdb.markdown.fact_folder_text import TextFile
+from memdb.markdown.facts.files import Moved, alone
+from memdb.markdown.facts.history import HistoryLog
+from memdb.markdown.facts.owner import OWNER_FILE, Owner
+from memdb.markdown.facts.report import HISTORY_FILE, TEXT_FILE, Conflict, FolderReport
+from memdb.markdown.facts.text import TextFile
 from memdb.markdown.scan import folder_name, real_folder
 from memdb.memory import Memory
 from memdb.storage.engine import Engine
@@ -46,14 +48,17 @@ class FactFolder:
     edited outside, as far as it concerns it, and after a change writes the file. A missing file is written anew, never
     taken for forgetting. MEMORY.md is the long-term text. HISTORY.md holds the entries, each with a blank line
     behind it; what is appended outside becomes entries, cut at blank lines. Where file and memory were both changed,
-    neither is touched: sync() reports a conflict, the log names it once, and resolve() settles it.
+    neither is touched: sync() reports a conflict, the log names it once, and resolve() settles it. Until then what is
+    written goes into the memory alone, and a file in conflict stays as it stands.
+
+    The first user who syncs a folder gets it: .memdb.json in it says whose it is, and no other user may use it.
 
     A change that is stored but could not be written to its file is logged; the next call writes it. What changes the
     memory by another way than this object is written by the next sync(). Database.forget does not reach the files.
 
     Args:
         memory: whose facts; live, not inside a unit.
-        folder: where the files are; made when it is missing. One folder belongs to one user.
+        folder: where the files are; made when it is missing.
 
     Raises:
         InvalidInput: an argument is not what it must be.
@@ -67,7 +72,7 @@ class FactFolder:
         self._facts: FactStore[Live] = memory.facts
         self._folder = folder_name(folder)
         self._root: Path | None = None
-        self._files: tuple[TextFile, HistoryLog] | None = None
+        self._files: tuple[Owner, TextFile, HistoryLog] | None = None
         self._running: set[asyncio.Task[FolderReport]] = set()
         self._told: set[Conflict] = set()
 
@@ -77,7 +82,8 @@ class FactFolder:
         """Bring folder and memory together: take in what was edited outside, write out what changed in the memory.
 
         Raises:
-            InvalidInput: a file is no UTF-8, too large, a link or a folder; nothing of it was changed.
+            InvalidInput: the folder is kept for another user, or a file is no UTF-8, too large, a link or a folder;
+                nothing of it was changed.
             StorageError: a file cannot be read or written.
             Busy: others change file or memory again and again.
         """
@@ -118,24 +124,27 @@ class FactFolder:
     async def _sync_alone(self, names: tuple[str, ...], keep: str | None) -> FolderReport:
         root = await asyncio.to_thread(self._make)
         if self._files is None or root != self._root:
-            self._root = root
-            self._files = TextFile(self._engine, self._scope, root), HistoryLog(self._engine, self._scope, root)
+            self._root, engine, scope = root, self._engine, self._scope
+            owner = Owner(root, scope.user_id, engine.path, engine.options.read_only)
+            self._files = owner, TextFile(engine, scope, root), HistoryLog(engine, scope, root)
+        owner, text, history = self._files
         report = FolderReport()
-        # In turn within this process: many callers that all ask for the lock would overtake each other until it is given up.
+        # In turn within this process: callers that all ask for the lock would overtake each other until it is given up.
         async with _turn(root), alone(root):
-            for file in self._files:
+            await self._until_still(OWNER_FILE, owner.check)
+            for file in (text, history):
                 if file.name in names:
-                    await self._until_still(file, report, keep)
+                    await self._until_still(file.name, partial(file.sync, report, keep))
         self._tell(names, report)
         return report
 
-    async def _until_still(self, file: TextFile | HistoryLog, report: FolderReport, keep: str | None) -> None:
+    async def _until_still(self, name: str, step: Callable[[], Awaitable[None]]) -> None:
         for _ in range(TRIES):
             try:
-                return await file.sync(report, keep)
+                return await step()
             except Moved:
                 await asyncio.sleep(0)
-        raise Busy(f"{file.name} in {self._folder} was changed again and again while it was brought in step; try again")
+        raise Busy(f"{name} in {self._folder} was changed again and again while it was brought in step; try again")
 
     def _make(self) -> Path:
         try:
@@ -144,7 +153,7 @@ class FactFolder:
             raise InvalidInput(f"{self._folder} cannot be made a folder ({error.strerror})") from None
         root = real_folder(self._folder)
         with told_of(root, "use"):
-            own = [name for name in NAMES if belongs_to_database(root / name, self._engine.path)]
+            own = [name for name in (*NAMES, OWNER_FILE) if belongs_to_database(root / name, self._engine.path)]
         if own:
             raise InvalidInput(f"{root / own[0]} belongs to the database itself; choose another folder")
         return root
@@ -192,7 +201,10 @@ class FactFolder:
         return await self._read(TEXT_FILE, self._facts.get_memory_context)
 
     async def write_long_term(self, content: str, *, author: str = "agent", if_version: int | None = None) -> bool:
-        """See FactStore.write_long_term."""
+        """See FactStore.write_long_term.
+
+        While MEMORY.md is in conflict the memory is written and the file is not; the conflict stays until resolve().
+        """
         return await self._write(
             TEXT_FILE, lambda: self._facts.write_long_term(content, author=author, if_version=if_version)
         )
@@ -208,13 +220,13 @@ class FactFolder:
     # -- the history --------------------------------------------------------------------------------------------------
 
     async def append_history(self, entry: str, *, origin: str = "written", created_at: datetime | None = None) -> int:
-        """See FactStore.append_history."""
+        """See FactStore.append_history. While HISTORY.md is in conflict the memory alone has it, until resolve()."""
         return await self._write(
             HISTORY_FILE, lambda: self._facts.append_history(entry, origin=origin, created_at=created_at)
         )
 
     async def append_entries(self, texts: list[str], *, origin: str = "written") -> list[int]:
-        """See FactStore.append_entries."""
+        """See FactStore.append_entries. While HISTORY.md is in conflict the memory alone has them, until resolve()."""
         return await self._write(HISTORY_FILE, lambda: self._facts.append_entries(texts, origin=origin))
 
     async def append_chunk(
@@ -227,7 +239,7 @@ class FactFolder:
         first_position: int,
         last_position: int,
     ) -> int:
-        """See FactStore.append_chunk."""
+        """See FactStore.append_chunk. While HISTORY.md is in conflict the memory alone has them, until resolve()."""
         return await self._write(
             HISTORY_FILE,
             lambda: self._facts.append_chunk(
@@ -262,7 +274,7 @@ class FactFolder:
     async def consolidate(
         self, messages: Iterable[Mapping[str, Any] | object], llm: Any, *, counter: Any = None
     ) -> bool:
-        """See FactStore.consolidate."""
+        """See FactStore.consolidate. A file in conflict is not written; the conflict stays until resolve()."""
         await self.sync()
         done = await self._facts.consolidate(messages, llm, counter=counter)
         await self._written(NAMES)
