@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.layers.items import MemoryStore
     from memdb.layers.knowledge import KnowledgeStore
     from memdb.layers.runtime.manager import MemoryManager
+    from memdb.retrieval.experience.engine import MemoryEngine
     from memdb.retrieval.meaning.hybrid import HybridSearch
     from memdb.retrieval.meaning.service import EmbeddingService
     from memdb.retrieval.notes.store import MarkdownStore
@@ -104,6 +105,14 @@ class Memory(Generic[Mode]):
         from memdb.layers.graph import KnowledgeGraph
 
         return KnowledgeGraph(self.scope, self._home)
+
+    @cached_property
+    def engine(self) -> MemoryEngine[Mode]:
+        """What was lived and learnt: episodes, patterns, skills, and what a task needs of them."""
+        from memdb.retrieval.experience.engine import MemoryEngine
+
+        hybrid = None if self._embeddings is None else lambda: self.hybrid
+        return MemoryEngine(self.scope, self._home, hybrid=hybrid)
 
     @cached_property
     def retriever(self) -> MemoryRetriever[Mode]:

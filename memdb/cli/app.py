@@ -24,10 +24,13 @@ from memdb.cli.ingest import ingest
 from memdb.cli.look import check, info
 from memdb.cli.messages import messages
 from memdb.cli.pages import pages
+from memdb.cli.patterns import patterns
 from memdb.cli.recall import recall
 from memdb.cli.search import search
+from memdb.cli.skills import skills
 from memdb.cli.state import state
 from memdb.cli.sync import sync
+from memdb.cli.timeline import timeline
 from memdb.cli.transfer import export, import_
 from memdb.errors import Corrupt, MemdbError, MissingFile, NotFound
 
@@ -41,6 +44,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     pages,
     messages,
     history,
+    timeline,
+    patterns,
+    skills,
     state,
     graph,
     info,

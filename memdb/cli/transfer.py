@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ import typer
 
 from memdb.cli import output
 from memdb.cli.arguments import AsJson, File, User, check_target, choose_user, opened, run
+from memdb.cli.experience_folder import export_folder, holds_experience, import_folder
 from memdb.cli.sync import export_notes
 from memdb.cli.trees import export_files, import_files
 from memdb.errors import InvalidInput, NotFound
@@ -44,6 +46,15 @@ def export(
     tree: Annotated[
         bool, typer.Option("--tree", help="Write runtime memory and notes as memory/ and memory_data/ into OUT.")
     ] = False,
+    experience: Annotated[
+        bool, typer.Option("--experience", help="Write episodes, patterns and skills as .loki/memory into OUT.")
+    ] = False,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace", metavar="NAME[=USER]", help="With --experience: also write this user's, in OUT/NAME."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
@@ -61,12 +72,21 @@ def export(
     --tree writes states, working summaries, the last save of each checkpoint, tool results and notes as the files that
     local-ai keeps; `memdb import` takes them back.
 
+    --experience writes episodes, patterns and skills as the files that loki keeps, OUT being the folder .loki/memory.
+    --namespace adds that of another user as a folder in it, by default of <user>/NAME; it may be given several times.
+
     Example: memdb export agent.db alice.jsonl --user alice
     """
-    if markdown or tree:
-        if out == STDIO or session is not None or (markdown and (force or tree)):
-            raise InvalidInput("--markdown and --tree write into a folder: name it, with only one of them")
-        if tree:
+    if namespace and not experience:
+        raise InvalidInput("--namespace goes with --experience")
+    if markdown or tree or experience:
+        if out == STDIO or session is not None or (markdown and force) or markdown + tree + experience > 1:
+            raise InvalidInput(
+                "--markdown, --tree and --experience write into a folder: name it, with only one of them"
+            )
+        if experience:
+            export_folder(file, out, user, namespace, force, as_json, partial(_bar, "Exporting", bytes=False))
+        elif tree:
             export_files(file, out, user, force, as_json)
         else:
             export_notes(file, out, user, as_json)
@@ -118,9 +138,13 @@ def import_(
     session: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="Of a tree: whose session gets what names none.")
     ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", metavar="NAME[=USER]", help="Of the namespaces of .loki/memory only this one."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store what `memdb export` wrote, or a memory/ and memory_data/ tree. Makes FILE when it is not there.
+    """Store what `memdb export` wrote, a memory/ and memory_data/ tree, or .loki/memory; make FILE if need be.
 
     All of it is stored or nothing: every line is checked first, then one transaction takes them in, and other writers
     wait for it. Records that are there already with the same content are passed over, so importing again changes
@@ -129,6 +153,9 @@ def import_(
     A folder is taken as a tree of local-ai: memory/ (states, working summaries, plans, tool results) and memory_data/
     (notes and their index), with scoped and unscoped files. Some files at a time are one transaction. --user takes only
     that user's files; without it, those whose names say for certain whose they are.
+
+    A folder with episodes, patterns and skills of loki, .loki/memory or one that holds it, becomes --user's. Each
+    namespace in it becomes a user of its own, <user>/NAME; --namespace takes only those that it names, as their users.
 
     Example: memdb import other.db alice.jsonl --user alice2
     Example: memdb import agent.db ~/.local-ai --user default_user
@@ -139,8 +166,19 @@ def import_(
     if source != STDIO and Path(source).is_dir():
         if skip_damaged:
             raise InvalidInput("--skip-damaged is for exports: of a tree, damaged files are always left out and named")
+        if holds_experience(source):
+            if session is not None:
+                raise InvalidInput(
+                    "--session is for trees of local-ai: episodes, patterns and skills are of no session"
+                )
+            import_folder(file, source, user, namespace, replace, as_json, partial(_bar, "Importing", bytes=False))
+            return
+        if namespace:
+            raise InvalidInput(f"--namespace is for .loki/memory, and {source} holds no episodes, patterns or skills")
         import_files(file, source, user, session, replace, as_json)
         return
+    if namespace:
+        raise InvalidInput("--namespace is for folders of .loki/memory: an export is of one user")
     if session is not None:
         raise InvalidInput("--session is for trees: an export says itself whose session each record is of")
     began = time.perf_counter()

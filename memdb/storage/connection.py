@@ -144,23 +144,31 @@ def connect(uri: str, pragmas: tuple[tuple[str, str, str], ...], *, timeout: flo
     try:
         for name, value, _ in pragmas:
             connection.execute(f"PRAGMA {name} = {value}")
-        _provide_ln(connection)
+        _provide_logarithms(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _provide_ln(connection: sqlite3.Connection) -> None:
-    """Give the connection ln(), which some builds of SQLite lack."""
+def _provide_logarithms(connection: sqlite3.Connection) -> None:
+    """Give the connection ln() and exp(), which some builds of SQLite lack."""
     try:
-        connection.execute("SELECT ln(1)").close()
+        connection.execute("SELECT ln(1), exp(1)").close()
     except sqlite3.OperationalError:
         connection.create_function("ln", 1, _ln, deterministic=True)
+        connection.create_function("exp", 1, _exp, deterministic=True)
 
 
 def _ln(value: object) -> float | None:
     return math.log(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _exp(value: object) -> float | None:
+    try:
+        return math.exp(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return math.inf
 
 
 def lenient_text(raw: bytes) -> str:

@@ -2,6 +2,9 @@
 
 A retrieval never waits for them. They reach the file with the next write of the handle, after FLUSH_DELAY_S at the
 latest, before they are read, and on close; a crash may lose what was counted since, never a record.
+
+Episodes, patterns and skills gain importance by being recalled (loki document, boost_on_retrieval). Where they age,
+what time has taken since comes off first.
 """
 
 from __future__ import annotations
@@ -9,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import func, literal_column, select
 
-from memdb.storage.schema import recall, record
+from memdb.storage.aging import AGING_LAYERS, RATE_A_DAY, aged, boosted, missing_after, recalled_at
+from memdb.storage.schema import aging, recall, record
 from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
 
@@ -36,25 +40,39 @@ class Recalled(NamedTuple):
     at: str
 
 
-# From `record`, so that what was deleted meanwhile gets no statistics.
-_COUNT = insert(recall).from_select(
-    ["record_id", "recall_count", "total_score", "last_recall_at"],
-    select(record.c.id, func.abs(param("times")), param("score"), param("at")).where(
-        *(record.c[name] == param(name) for name in ("user_id", "layer", "session_id", "key"))
-    ),
-)
-_STORE = Statement(
-    _COUNT.on_conflict_do_update(
-        index_elements=["record_id"],
-        set_={
-            "recall_count": recall.c.recall_count + _COUNT.excluded.recall_count,
-            "total_score": recall.c.total_score + _COUNT.excluded.total_score,
-            "last_recall_at": func.max(
-                func.coalesce(recall.c.last_recall_at, _COUNT.excluded.last_recall_at), _COUNT.excluded.last_recall_at
-            ),
-        },
-    )
-)
+def _count(*, boost: bool) -> Statement:
+    """Return what adds counts, from `record`, so that what was deleted meanwhile gets no statistics."""
+    here = [record.c[name] == param(name) for name in ("user_id", "layer", "session_id", "key")]
+    columns = ["record_id", "recall_count", "total_score", "last_recall_at"]
+    values = [record.c.id, func.abs(param("times")), param("score"), param("at")]
+    rows = select(*values)
+    if boost:
+        columns.append("importance")
+        aged_at = (
+            select(aging.c.aged_at)
+            .where(
+                aging.c.user_id == param("user_id"),
+                aging.c.layer == param("layer"),
+                aging.c.session_id == param("session_id"),
+            )
+            .scalar_subquery()
+        )
+        worth = boosted(aged(aged_at, literal_column(repr(RATE_A_DAY)), param("at")))
+        rows = select(*values, worth).select_from(record.outerjoin(recall, recall.c.record_id == record.c.id))
+    counted = insert(recall).from_select(columns, rows.where(*here))
+    new = counted.excluded
+    changed = {
+        "recall_count": recall.c.recall_count + new.recall_count,
+        "total_score": recall.c.total_score + new.total_score,
+        "last_recall_at": func.max(func.coalesce(recalled_at(), new.last_recall_at), new.last_recall_at),
+    }
+    if boost:
+        changed["importance"] = new.importance
+    return Statement(counted.on_conflict_do_update(index_elements=["record_id"], set_=changed))
+
+
+_STORE = _count(boost=False)
+_STORE_AND_BOOST = _count(boost=True)
 
 
 class RecallBuffer:
@@ -95,7 +113,10 @@ def store(tx: Transaction, rows: Iterable[Mapping[str, Any]]) -> None:
         rows: the fields of Recalled, with `times` for how often and `score` and `at` for their sum and the last time.
     """
     for row in rows:
-        tx.put(_STORE, row)
+        if row["layer"] in AGING_LAYERS:
+            tx.put(_STORE_AND_BOOST, {**row, "missing": missing_after(row["times"])})
+        else:
+            tx.put(_STORE, row)
 
 
 def recalled(tx: Transaction, recalls: Iterable[Recalled]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,8 @@ from memdb import (
     BlockConfig,
     Context,
     ContextBuilder,
+    EpisodeTrace,
+    EpisodicMemory,
     GraphEntity,
     GraphError,
     GraphRelation,
@@ -30,8 +33,12 @@ from memdb import (
     MemoryItem,
     NotFound,
     PopulateReport,
+    ProceduralMemory,
+    ProceduralSkill,
     RetrievalResult,
     RetrieverConfig,
+    SemanticMemory,
+    SemanticPattern,
     TokenCounter,
     UnknownBlock,
 )
@@ -53,9 +60,18 @@ STRANGE = GraphEntity(id="a", name="foreign")
 PASSAGE = sha256(WORD.encode()).hexdigest()
 EDIT = Edit("a", "append", "foreign")
 PENDING = Pending(EDIT, 1, 1, Original("", "", 9), "", 9)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+EPISODE = EpisodeTrace(id="a", task_id="t", agent="foreign", goal="foreign", timestamp=BEGIN)
+PATTERN = SemanticPattern(id="a", pattern="foreign", category="foreign")
+SKILL = ProceduralSkill(id="a", name="foreign", description="foreign", steps=["foreign"])
 CHECKPOINT = AgentCheckpoint(id="a", status="completed", payload={"a": 1})
 
 NOTHING = RetrievalResult([], 0, WORD, [WORD])
+
+
+async def _part(found: Awaitable[dict[str, Any]], name: str) -> object:
+    return (await found)[name]
+
 
 # layer -> method -> a call of a foreigner, and what it must come to. A new method is not done before it stands here.
 Call = Callable[[Memory[Live]], Awaitable[object]]
@@ -137,6 +153,62 @@ CALLS: dict[str, dict[str, tuple[Call, object]]] = {
         "record_recall": (lambda m: m.archive.record_recall(PASSAGE, 0.5), None),
         "insert": (lambda m: m.archive.insert(WORD), PASSAGE),
         "insert_many": (lambda m: m.archive.insert_many([WORD]), [PASSAGE]),
+    },
+    "engine": {
+        "initialize": (lambda m: m.engine.initialize(), True),
+        "retrieve_relevant": (lambda m: m.engine.retrieve_relevant({"goal": WORD, "task_type": "debugging"}), []),
+        "retrieve_by_similarity": (lambda m: m.engine.retrieve_by_similarity(WORD, "episodic"), []),
+        "retrieve_by_temporal": (lambda m: m.engine.retrieve_by_temporal(BEGIN), []),
+        "get_index": (lambda m: _part(m.engine.get_index(), "topics"), []),
+        "get_timeline": (lambda m: _part(m.engine.get_timeline(), "recent_actions"), []),
+        "rebuild_index": (lambda m: m.engine.rebuild_index(), True),
+        "get_stats": (lambda m: _part(m.engine.get_stats(), "total_memories"), 0),
+        "get_episode": (lambda m: m.engine.get_episode("a"), None),
+        "get_recent_episodes": (lambda m: m.engine.get_recent_episodes(), []),
+        "get_pattern": (lambda m: m.engine.get_pattern("a"), None),
+        "find_patterns": (lambda m: m.engine.find_patterns(min_confidence=0), []),
+        "increment_pattern_usage": (lambda m: m.engine.increment_pattern_usage("a"), False),
+        "get_skill": (lambda m: m.engine.get_skill("a"), None),
+        "list_skills": (lambda m: m.engine.list_skills(), []),
+        "store_episode": (lambda m: m.engine.store_episode(EPISODE), "a"),
+        "store_pattern": (lambda m: m.engine.store_pattern(PATTERN), "a"),
+        "store_skill": (lambda m: m.engine.store_skill(SKILL), "a"),
+    },
+    "engine.episodic": {
+        "get": (lambda m: m.engine.episodic.get("a"), None),
+        "get_recent": (lambda m: m.engine.episodic.get_recent(), []),
+        "search": (lambda m: m.engine.episodic.search(WORD), []),
+        "get_by_date_range": (lambda m: m.engine.episodic.get_by_date_range(BEGIN), []),
+        "timeline": (lambda m: m.engine.episodic.timeline(), []),
+        "delete": (lambda m: m.engine.episodic.delete("a"), False),
+        "cleanup_some": (lambda m: m.engine.episodic.cleanup_some(0), 0),
+        "recall_stats": (lambda m: m.engine.episodic.recall_stats("a"), None),
+        "record_recall": (lambda m: m.engine.episodic.record_recall("a", 0.5), None),
+        "store": (lambda m: m.engine.episodic.store(EPISODE), "a"),
+        "store_many": (lambda m: m.engine.episodic.store_many([EPISODE]), ["a"]),
+    },
+    "engine.semantic": {
+        "get": (lambda m: m.engine.semantic.get("a"), None),
+        "find": (lambda m: m.engine.semantic.find(min_confidence=0), []),
+        "anti_patterns": (lambda m: m.engine.semantic.anti_patterns(), []),
+        "search": (lambda m: m.engine.semantic.search(WORD), []),
+        "list": (lambda m: m.engine.semantic.list(), []),
+        "increment_usage": (lambda m: m.engine.semantic.increment_usage("a"), False),
+        "delete": (lambda m: m.engine.semantic.delete("a"), False),
+        "recall_stats": (lambda m: m.engine.semantic.recall_stats("a"), None),
+        "record_recall": (lambda m: m.engine.semantic.record_recall("a", 0.5), None),
+        "store": (lambda m: m.engine.semantic.store(PATTERN), "a"),
+        "store_many": (lambda m: m.engine.semantic.store_many([PATTERN]), ["a"]),
+    },
+    "engine.procedural": {
+        "get": (lambda m: m.engine.procedural.get("a"), None),
+        "list_all": (lambda m: m.engine.procedural.list_all(), []),
+        "search": (lambda m: m.engine.procedural.search(WORD), []),
+        "delete": (lambda m: m.engine.procedural.delete("a"), False),
+        "recall_stats": (lambda m: m.engine.procedural.recall_stats("a"), None),
+        "record_recall": (lambda m: m.engine.procedural.record_recall("a", 0.5), None),
+        "store": (lambda m: m.engine.procedural.store(SKILL), "a"),
+        "store_many": (lambda m: m.engine.procedural.store_many([SKILL]), ["a"]),
     },
     "pages": {
         "get_page": (lambda m: m.pages.get_page("a"), None),
@@ -236,6 +308,11 @@ async def alices(memory: Memory[Live]) -> list[Any]:
         await memory.blocks.edits("a"),
         await memory.blocks.config(),
         await memory.archive.list(),
+        await memory.engine.get_recent_episodes(),
+        await memory.engine.semantic.list(),
+        await memory.engine.list_skills(),
+        (await memory.engine.get_index())["topics"],
+        await memory.engine.episodic.recall_stats("a"),
         await memory.archive.recall_stats(PASSAGE),
         [hit.message for hit in await memory.conversation.search(WORD)],
         await memory.manager.state_envelope(),
@@ -265,6 +342,10 @@ async def fill(memory: Memory[Live]) -> list[Any]:
     await memory.facts.append_history(WORD)
     await memory.blocks.configure({"a": BlockConfig(size=50, description=WORD, initial_value=WORD)})
     await memory.blocks.append_to_memory("a", WORD)
+    await memory.engine.store_episode(EPISODE.model_copy(update={"goal": WORD, "agent": WORD}))
+    await memory.engine.store_pattern(SemanticPattern(id="a", pattern=WORD, category=WORD, source_episodes=["a"]))
+    await memory.engine.store_skill(ProceduralSkill(id="a", name=WORD, description=WORD, steps=[WORD]))
+    await memory.engine.episodic.record_recall("a", 0.5)
     await memory.archive.insert(WORD, importance=0.7)
     await memory.archive.record_recall(PASSAGE, 0.5)
     await memory.manager.update_state({WORD: WORD})
@@ -285,6 +366,12 @@ def test_no_method_of_any_layer_is_left_out() -> None:
                 method for kind in type(layer).__mro__ for method, act in vars(kind).items() if isinstance(act, _Act)
             }
             assert set(CALLS.get(name, {})) == methods, f"write the foreign calls of memory.{name}"
+
+
+def test_no_method_of_the_engines_memories_is_left_out() -> None:
+    for name, kind in (("episodic", EpisodicMemory), ("semantic", SemanticMemory), ("procedural", ProceduralMemory)):
+        methods = {method for one in kind.__mro__ for method, act in vars(one).items() if isinstance(act, _Act)}
+        assert set(CALLS[f"engine.{name}"]) == methods
 
 
 @pytest.mark.parametrize(("layer", "method"), [(layer, method) for layer in CALLS for method in CALLS[layer]])

@@ -182,3 +182,69 @@ def test_the_buffer_adds_up_and_takes_back():
     buffer.add([recalls.Recalled("u", "item", "", "a", 1.0, "3")])
     buffer.put_back(rows)
     assert [(row["times"], row["score"], row["at"]) for row in buffer.take()] == [(3, 1.75, "3")]
+
+
+EXPERIENCE = """
+SELECT layer, recall_count, round(recall.importance, 6) FROM recall JOIN record ON record.id = record_id ORDER BY layer
+"""
+
+
+async def experienced(db, layers=("episode", "item", "pattern", "skill")):
+    def rows(tx):
+        columns = "user_id, layer, key, created_at, updated_at"
+        for layer in layers:
+            tx.execute(
+                f"INSERT INTO record ({columns}) VALUES ('alice', :layer, 'a', :now, :now)",
+                {"layer": layer, "now": tx.now},
+            )
+            if layer in ("episode", "pattern"):
+                own = f"INSERT INTO {layer} (record_id, user_id) SELECT id, user_id FROM record WHERE layer = :layer"
+                tx.execute(own, {"layer": layer})
+
+    await db.write(rows)
+
+
+def recalls_of(layer, times=1, at="2026-06-01T00:00:00.000000Z", user="alice"):
+    return [recalls.Recalled(user, layer, "", "a", 0.5, at)] * times
+
+
+async def test_what_ages_gains_by_every_recall(db):
+    await experienced(db)
+    for times in (1, 2):
+        buffer = recalls.RecallBuffer()
+        for layer in ("episode", "item", "pattern", "skill"):
+            buffer.add(recalls_of(layer, times))
+        rows = buffer.take()
+        await db.write(lambda tx, rows=rows: recalls.store(tx, rows))
+    gained = round(1 - 0.5 * 0.9**3, 6)
+    assert await db.read(lambda tx: tx.execute(EXPERIENCE)) == [
+        ("episode", 3, gained), ("item", 3, None), ("pattern", 3, gained), ("skill", 3, gained),
+    ]  # fmt: skip
+
+
+async def test_a_flush_takes_what_time_has_taken_first(db):
+    await experienced(db, ["episode"])
+    at = "INSERT INTO aging (user_id, layer, aged_at) VALUES ('alice', 'episode', '2026-01-01T12:00:00.000000Z')"
+    await db.write(lambda tx: tx.execute(at))
+    await db.write(lambda tx: recalls.recalled(tx, recalls_of("episode", at="2026-01-31T12:00:00.000000Z")))
+    assert await db.read(lambda tx: tx.execute(EXPERIENCE)) == [("episode", 1, round(0.25 + 0.1 * 0.75, 6))]
+    await db.write(lambda tx: recalls.recalled(tx, recalls_of("episode", at="2026-03-02T12:00:00.000000Z")))
+    assert await db.read(lambda tx: tx.execute(EXPERIENCE)) == [("episode", 2, round(0.1625 + 0.1 * 0.8375, 6))]
+
+
+async def test_nobody_gains_by_the_recalls_of_others(db):
+    await experienced(db, ["episode"])
+    await db.write(lambda tx: recalls.recalled(tx, recalls_of("episode", user="bob")))
+    assert await db.read(lambda tx: tx.execute(EXPERIENCE)) == []
+
+
+@pytest.mark.parametrize("odd", ["'then'", "x'ff'", "5", "'2026-99'"])
+async def test_a_time_that_a_hand_spoilt_gives_way(db, odd):
+    await experienced(db, ["item", "episode"])
+    await db.write(
+        lambda tx: tx.execute(f"INSERT INTO recall (record_id, last_recall_at) SELECT id, {odd} FROM record")
+    )
+    for layer in ("item", "episode"):
+        await db.write(lambda tx, layer=layer: recalls.recalled(tx, recalls_of(layer)))
+    last = "SELECT DISTINCT last_recall_at FROM recall"
+    assert await db.read(lambda tx: tx.execute(last)) == [("2026-06-01T00:00:00.000000Z",)]
