@@ -84,8 +84,8 @@ class _Act(Generic[P, R]):
         def named(*args: Any, **kwargs: Any) -> Any:
             if inside_unit():
                 raise InvalidInput(
-                    f"{self._act.__qualname__} was called on the outer memory inside a unit, which cannot await: use the "
-                    "memory that the unit is given"
+                    f"{self._act.__qualname__} was called on the outer memory inside a unit, which cannot await: "
+                    "use the memory that the unit is given"
                 )
             coroutine = call(*map(_again, args), **{name: _again(value) for name, value in kwargs.items()})
             coroutine.__qualname__ = self._act.__qualname__

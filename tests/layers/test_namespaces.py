@@ -17,7 +17,7 @@ from memdb.layers.experience.patterns import SemanticMemory
 from memdb.layers.experience.skill import ProceduralSkill
 from memdb.layers.experience.skills import ProceduralMemory
 from memdb.layers.layer import Live
-from memdb.retrieval.experience import copying, namespaces
+from memdb.retrieval.experience import copying, joining, namespaces
 from memdb.retrieval.experience.namespaces import copy_namespace, merge_namespaces
 from memdb.scope import Scope
 
@@ -111,7 +111,8 @@ async def test_ids_that_say_something_else_get_others_and_references_follow(db: 
     assert trace is not None
     assert made is not None
     assert avoid is not None
-    assert (trace.goal, trace.importance) == ("Mend the login", pytest.approx(0.9, abs=0.02))
+    assert trace.goal == "Mend the login"
+    assert trace.importance == pytest.approx(0.9, abs=0.02)
     assert made.extra == {"source_episodes": [new["e1"]]}
     assert [one.id for one in await bob.patterns.anti_patterns()] == [new["p2"]]
     assert [one for one in await bob.all() if one in before] == before
@@ -238,8 +239,8 @@ async def test_what_makes_no_sense_is_told(
 @pytest.mark.parametrize("times", [1, namespaces.ATTEMPTS])
 async def test_what_others_store_meanwhile_is_seen(db: Database, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     await Of(db, "alice").patterns.store(pattern("mine"))
-    bob, loop, began = Of(db, "bob"), asyncio.get_running_loop(), []
-    decide = namespaces.joined
+    bob, loop, began = Of(db, "bob"), asyncio.get_running_loop(), list[int]()
+    decide = joining.joined
 
     def joined(*given: Any, **options: Any) -> Any:
         if len(began) < times:  # somebody stores the same pattern while it is decided what is new

@@ -79,13 +79,12 @@ async def _there_and_back(given_episodes: list[Any], given_patterns: list[Any], 
         async with memdb.open(":memory:") as db, memdb.open(":memory:") as other:
             scope = Scope("alice")
             modest = [one.model_copy(update={"tokens_used": one.tokens_used % 1000}) for one in given_episodes]
-            of: tuple[EpisodicMemory[Live], SemanticMemory[Live], ProceduralMemory[Live]] = (
-                EpisodicMemory(scope, db.engine),
-                SemanticMemory(scope, db.engine),
-                ProceduralMemory(scope, db.engine),
-            )
-            for store, values in zip(of, (modest, given_patterns, given_skills), strict=True):
-                await store.store_many(values)
+            episodic: EpisodicMemory[Live] = EpisodicMemory(scope, db.engine)
+            semantic: SemanticMemory[Live] = SemanticMemory(scope, db.engine)
+            procedural: ProceduralMemory[Live] = ProceduralMemory(scope, db.engine)
+            await episodic.store_many(modest)
+            await semantic.store_many(given_patterns)
+            await procedural.store_many(given_skills)
             stored = await db.read(_all, "alice")
             if not stored:
                 return
