@@ -83,6 +83,7 @@ _HOMES = {
     "memdb.retrieval.experience.consolidating": "ConsolidationResult",
     "memdb.retrieval.experience.engine": "MemoryEngine",
     "memdb.retrieval.experience.loader": "ProgressiveLoader TokenMetrics",
+    "memdb.retrieval.experience.namespaces": "NamespaceReport copy_namespace merge_namespaces",
     "memdb.retrieval.experience.tasks": "TASK_STRATEGIES",
     "memdb.retrieval.find": "Hit",
     "memdb.retrieval.meaning.hybrid": "HybridSearch",
@@ -104,6 +105,9 @@ _HOMES = {
     "memdb.text.tokens": "TokenCounter",
     "memdb.trees.exporting": "export_tree",
     "memdb.trees.importing": "import_tree",
+    "memdb.trees.loki.exporting": "export_experience",
+    "memdb.trees.loki.importing": "import_experience",
+    "memdb.trees.loki.report": "ExperienceReport",
     "memdb.trees.report": "TreeReport",
 }
 

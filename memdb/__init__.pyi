@@ -125,6 +125,9 @@ from memdb.retrieval.experience.consolidating import ConsolidationResult as Cons
 from memdb.retrieval.experience.engine import MemoryEngine as MemoryEngine
 from memdb.retrieval.experience.loader import ProgressiveLoader as ProgressiveLoader
 from memdb.retrieval.experience.loader import TokenMetrics as TokenMetrics
+from memdb.retrieval.experience.namespaces import NamespaceReport as NamespaceReport
+from memdb.retrieval.experience.namespaces import copy_namespace as copy_namespace
+from memdb.retrieval.experience.namespaces import merge_namespaces as merge_namespaces
 from memdb.retrieval.experience.tasks import TASK_STRATEGIES as TASK_STRATEGIES
 from memdb.retrieval.find import Hit as Hit
 from memdb.retrieval.meaning.hybrid import HybridSearch as HybridSearch
@@ -157,6 +160,9 @@ from memdb.text.reply import ChatReply as ChatReply
 from memdb.text.tokens import TokenCounter as TokenCounter
 from memdb.trees.exporting import export_tree as export_tree
 from memdb.trees.importing import import_tree as import_tree
+from memdb.trees.loki.exporting import export_experience as export_experience
+from memdb.trees.loki.importing import import_experience as import_experience
+from memdb.trees.loki.report import ExperienceReport as ExperienceReport
 from memdb.trees.report import TreeReport as TreeReport
 
 __version__: str

@@ -22,6 +22,9 @@ class Recallable(StrEnum):
     pages = "pages"
     graph = "graph"
     archive = "archive"
+    episodes = "episodes"
+    patterns = "patterns"
+    skills = "skills"
 
 
 class Order(StrEnum):
@@ -67,6 +70,7 @@ async def _read(
 ) -> list[Usefulness]:
     async with opened(file) as db:
         from memdb.layers import archive, entity, items, page
+        from memdb.layers.experience import stored as experience
         from memdb.retrieval.recalled import LAYERS, never_recalled, recalled
         from memdb.scope import Scope
 
@@ -75,6 +79,9 @@ async def _read(
             Recallable.pages: page.LAYER,
             Recallable.graph: entity.LAYER,
             Recallable.archive: archive.LAYER,
+            Recallable.episodes: experience.EPISODE,
+            Recallable.patterns: experience.PATTERN,
+            Recallable.skills: experience.SKILL,
         }
         owner = choose_user(file, (await db.stats()).layers, user)
         if owner is None:

@@ -33,6 +33,9 @@ class LayerName(StrEnum):
     history = "history"
     facts = "facts"
     blocks = "blocks"
+    episodes = "episodes"
+    patterns = "patterns"
+    skills = "skills"
     tool_results = "tool_results"
 
 
@@ -73,6 +76,7 @@ async def _search(
     async with opened(file) as db:
         from memdb.layers import archive, conversation, entity, items, page
         from memdb.layers.blocks import stored as blocks
+        from memdb.layers.experience import stored as experience
         from memdb.layers.facts import entry as history
         from memdb.layers.facts import store as facts
         from memdb.layers.runtime import stored_results
@@ -88,6 +92,9 @@ async def _search(
             LayerName.history: history.LAYER,
             LayerName.facts: facts.LAYER,
             LayerName.blocks: blocks.LAYER,
+            LayerName.episodes: experience.EPISODE,
+            LayerName.patterns: experience.PATTERN,
+            LayerName.skills: experience.SKILL,
             LayerName.tool_results: stored_results.LAYER,
         }
         owner = choose_user(file, (await db.stats()).layers, user)

@@ -14,6 +14,7 @@ from memdb.errors import InvalidInput
 from memdb.layers.archive import LAYER as ARCHIVE
 from memdb.layers.arguments import check_limit
 from memdb.layers.entity import LAYER as ENTITIES
+from memdb.layers.experience.stored import EPISODE, PATTERN, SKILL
 from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.page import LAYER as PAGES
 from memdb.layers.reading import alive
@@ -25,7 +26,15 @@ from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
 
-LAYERS = (ITEMS, PAGES, ENTITIES, ARCHIVE)  # that live by user and whose records can be recalled
+LAYERS = (
+    ITEMS,
+    PAGES,
+    ENTITIES,
+    ARCHIVE,
+    EPISODE,
+    PATTERN,
+    SKILL,
+)  # that live by user and whose records can be recalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ async def test_any_text_is_a_query(memory: Memory[Live], query: str) -> None:
         ({"query": 5}, "query must be text, not int"),
         ({"k": -1}, "k must be a whole number from 0"),
         ({"k": 2.5}, "k must be a whole number"),
-        ({"layer": "pages"}, "layer must be one of page, item, .*, archive, history, or None for all, not 'pages'"),
+        ({"layer": "pages"}, "layer must be one of page, item, .*, .*, skill, or None for all, not 'pages'"),
         ({"layer": 5}, "layer must be one of"),
         ({"bm25_weight": 1.1}, "bm25_weight must be a number from 0 to 1, not '1.1'"),
         ({"bm25_weight": math.nan}, "bm25_weight must be a number"),

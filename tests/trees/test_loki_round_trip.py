@@ -78,11 +78,10 @@ async def _there_and_back(given_episodes: list[Any], given_patterns: list[Any], 
     with tempfile.TemporaryDirectory() as folder:
         async with memdb.open(":memory:") as db, memdb.open(":memory:") as other:
             scope = Scope("alice")
-            modest = [one.model_copy(update={"tokens_used": one.tokens_used % 1000}) for one in given_episodes]
             episodic: EpisodicMemory[Live] = EpisodicMemory(scope, db.engine)
             semantic: SemanticMemory[Live] = SemanticMemory(scope, db.engine)
             procedural: ProceduralMemory[Live] = ProceduralMemory(scope, db.engine)
-            await episodic.store_many(modest)
+            await episodic.store_many(given_episodes)
             await semantic.store_many(given_patterns)
             await procedural.store_many(given_skills)
             stored = await db.read(_all, "alice")

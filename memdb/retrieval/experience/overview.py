@@ -46,7 +46,7 @@ SELECT found.*, record.title
          WHERE record.user_id = :user_id AND record.layer = :layer AND record.session_id = ''
          GROUP BY record.category) AS found CROSS JOIN record ON record.id = found.newest
 """
-_TOLD = {EPISODE: "sum(episode.tokens_used)", PATTERN: "max(pattern.confidence)"}
+_TOLD = {EPISODE: "CAST(total(episode.tokens_used) AS INTEGER)", PATTERN: "max(pattern.confidence)"}
 _TIMELINE = f"""
 SELECT record.created_at, record.title, episode.outcome, coalesce(nullif(record.category, ''), 'general'), record.key
   FROM record LEFT JOIN episode ON episode.record_id = record.id

@@ -11,6 +11,7 @@ from memdb.layers.archive import LAYER as ARCHIVE
 from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query
 from memdb.layers.conversation import LAYER as MESSAGES
 from memdb.layers.entity import LAYER as ENTITIES
+from memdb.layers.experience.stored import EPISODE, PATTERN, SKILL
 from memdb.layers.facts.entry import LAYER as HISTORY
 from memdb.layers.items import LAYER as ITEMS
 from memdb.layers.message import MESSAGE, Message, ScoredMessage, message_of
@@ -27,7 +28,7 @@ from memdb.text.query import parse
 from memdb.text.snippet import Marker
 
 # Not facts and blocks: they stand in every prompt, and each edit would be embedded anew.
-LAYERS = (PAGES, ITEMS, MESSAGES, ENTITIES, ARCHIVE, HISTORY)
+LAYERS = (PAGES, ITEMS, MESSAGES, ENTITIES, ARCHIVE, HISTORY, EPISODE, PATTERN, SKILL)
 QUERY_CHARS = 2_000  # of a query that the embedder is given; all of its words count for BM25
 
 R = TypeVar("R")
@@ -67,7 +68,8 @@ class HybridSearch:
 
         Args:
             query: any text in any language; words in double quotes are a phrase for BM25.
-            layer: "page", "item", "message", "entity", "archive" or "history"; None for all of them.
+            layer: "page", "item", "message", "entity", "archive", "history", "episode", "pattern" or "skill"; None
+                for all of them.
             k: how many at most, 0 to 10,000.
             bm25_weight: how much words count beside meaning: from 0, meaning alone, to 1, words alone.
             categories: only records of these categories; None for all.
