@@ -42,7 +42,7 @@ async def run(settings: Settings) -> list[Comparison]:
     size = settings.size(100_000, 600)
     texts = list(_texts(size))
     async with memdb.open(settings.folder / "experience.db") as db, memdb.open(settings.folder / "pages.db") as other:
-        engine = _engine(db)
+        engine = db.memory("alice").engine
         await _fill(engine, texts)
         pages = other.memory("alice").pages
         for at in range(0, size, PER_CALL):
@@ -53,12 +53,12 @@ async def run(settings: Settings) -> list[Comparison]:
             for name in ("5 mid words", "10-word question")
             for task in TASKS
         ]
-        results += [await _store(settings, engine, other, texts, callers) for callers in (1, 64)]
+        results += [
+            await _store(settings, engine, other, texts, callers, whole)
+            for callers in (1, 64)
+            for whole in (True, False)
+        ]
         return [*results, *await _cleanup(settings, engine)]
-
-
-def _engine(db: Database) -> MemoryEngine[Live]:
-    return MemoryEngine(db.memory("alice").scope, db.engine)
 
 
 def _texts(size: int, seed: int = 11) -> Iterator[Said]:
@@ -129,20 +129,24 @@ _numbers = count(1_000_000)
 
 
 async def _store(
-    settings: Settings, engine: MemoryEngine[Live], other: Database, texts: list[Said], callers: int
+    settings: Settings, engine: MemoryEngine[Live], other: Database, texts: list[Said], callers: int, whole: bool
 ) -> Comparison:
     result = Comparison(
-        f"store_episode, {callers} {'caller' if callers == 1 else 'callers'}",
+        f"store_episode, {callers} {'caller' if callers == 1 else 'callers'}{'' if whole else ', bare item'}",
         f"await engine.store_episode(trace) beside {len(texts):,} others, {callers} at once, synchronous=FULL",
-        f"await memory.items.save(item) of the same words beside {len(texts):,} pages",
-        target=1.5,
+        f"await memory.items.save(item) of the same words beside {len(texts):,} pages, "
+        + ("the episode's JSON as its metadata" if whole else "without any metadata"),
+        target=1.5 if whole else None,
     )
     items = other.memory("alice").items
     saves = settings.size(20 if callers == 1 else 640, callers)
     for number in range(-1, settings.size(30, 2)):
         given = [(next(_numbers), texts[n % len(texts)]) for n in range(saves)]
         traces = [_episode(n, said) for n, said in given]
-        notes = [MemoryItem(id=f"i{n}", content=f"{goal} edit_file {said}") for n, (goal, said) in given]
+        notes = [
+            MemoryItem(id=f"i{n}", content=f"{goal} edit_file {said}", metadata=trace.to_dict() if whole else {})
+            for (n, (goal, said)), trace in zip(given, traces, strict=True)
+        ]
         times = (Times(), Times())
         for side in (0, 1) if number % 2 else (1, 0):
             left = iter(traces) if side == 0 else iter(notes)
