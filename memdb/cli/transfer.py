@@ -29,7 +29,9 @@ STDIO = "-"
 Progress = Callable[[int, int], None] | None
 
 Out = Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for stdout.")]
-In = Annotated[str, typer.Argument(metavar="IN", help="The export to read; - for stdin.", show_default=False)]
+In = Annotated[
+    str, typer.Argument(metavar="IN", help="An export, a tree or .loki/memory; - for stdin.", show_default=False)
+]
 
 
 def export(
@@ -57,12 +59,12 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a user's whole memory as JSON lines, for `memdb import` or any other reader.
+    """Write a memory: JSON lines, .loki/memory (--experience), local-ai's tree (--tree) or notes (--markdown).
 
-    The first line says what it is: {"memdb": "export", "version": 1, ...}. Then comes an object a line: every
-    record with its texts, tags, metadata, references, recall statistics and what its layer keeps of it; sessions; rows
-    of the quarantine with their bytes; and a last line that counts them. The form is documented in full in
-    memdb.storage.transfer.
+    JSON lines hold all of it, for `memdb import` or any other reader. The first says what they are: {"memdb":
+    "export", "version": 1, ...}. Then comes an object a line: every record with its texts, tags, metadata, references,
+    recall statistics and what its layer keeps of it; sessions; rows of the quarantine with their bytes; and a last line
+    that counts them. The form is documented in full in memdb.storage.transfer.
 
     The file is read as it is at one moment, while others go on writing. OUT is whole or not there; an earlier export at
     OUT is replaced, any other file is refused.
@@ -144,11 +146,12 @@ def import_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store what `memdb export` wrote, a memory/ and memory_data/ tree, or .loki/memory; make FILE if need be.
+    """Store an export, local-ai's tree or .loki/memory (of --experience); make FILE if need be.
 
-    All of it is stored or nothing: every line is checked first, then one transaction takes them in, and other writers
-    wait for it. Records that are there already with the same content are passed over, so importing again changes
-    nothing; a record that is there with other content is refused, unless --replace says that the import wins.
+    An export is what `memdb export` wrote. All of it is stored or nothing: every line is checked first, then one
+    transaction takes them in, and other writers wait for it. Records that are there already with the same content are
+    passed over, so importing again changes nothing; a record that is there with other content is refused, unless
+    --replace says that the import wins.
 
     A folder is taken as a tree of local-ai: memory/ (states, working summaries, plans, tool results) and memory_data/
     (notes and their index), with scoped and unscoped files. Some files at a time are one transaction. --user takes only

@@ -34,7 +34,8 @@ def importance() -> ColumnElement[float]:
 
 def time_in(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return SQL for the time in a column; NULL where there is none, or what stands there is no time."""
-    return case((column.op("GLOB")(literal_column(_TIME)), column))
+    is_time = and_(column.op("GLOB")(literal_column(_TIME)), func.julianday(column).is_not(None))
+    return case((is_time, column))
 
 
 def recalled_at() -> ColumnElement[Any]:

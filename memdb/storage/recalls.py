@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import func, select
 
-from memdb.storage.aging import AGING_LAYERS, RATE_A_DAY, aged, boosted, missing_after, recalled_at
+from memdb.storage.aging import AGING_LAYERS, aged, boosted, missing_after, recalled_at
 from memdb.storage.schema import aging, recall, record
 from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
@@ -48,16 +48,17 @@ def _count(*, boost: bool) -> Statement:
     rows = select(*values)
     if boost:
         columns.append("importance")
-        aged_at = (
-            select(aging.c.aged_at)
+        aged_at, rate = (
+            select(column)
             .where(
                 aging.c.user_id == param("user_id"),
                 aging.c.layer == param("layer"),
                 aging.c.session_id == param("session_id"),
             )
             .scalar_subquery()
+            for column in (aging.c.aged_at, aging.c.rate)
         )
-        worth = boosted(aged(aged_at, literal_column(repr(RATE_A_DAY)), param("at")))
+        worth = boosted(aged(aged_at, rate, param("at")))
         rows = select(*values, worth).select_from(record.outerjoin(recall, recall.c.record_id == record.c.id))
     counted = insert(recall).from_select(columns, rows.where(*here))
     new = counted.excluded

@@ -13,6 +13,7 @@ from memdb.errors import InvalidInput, MissingFile
 from memdb.scope import Scope
 from memdb.storage.whole_file import file_path, told_of
 from memdb.text.check import check_id, is_valid
+from memdb.trees.loki.layout import root_in
 
 RUNTIME, DATA = "memory", "memory_data"
 STATE, WORKING, PLANS, TOOL_RESULTS = "state", "working", "plans", "tool_results"
@@ -38,9 +39,10 @@ def find_roots(folder: object) -> Roots:
 
     Raises:
         MissingFile: there is no such folder.
-        InvalidInput: it holds neither part.
+        InvalidInput: it holds neither part, or is one of .loki/memory.
     """
     path = file_path(folder, "the tree")
+    named = (STATE, WORKING, PLANS, TOOL_RESULTS, *GLOBAL_STATE, *GLOBAL_WORKING)
     with told_of(path, "read"):
         if not path.is_dir():
             kind = f"{path} is no folder" if path.exists() else f"there is no folder {path} to import"
@@ -48,9 +50,14 @@ def find_roots(folder: object) -> Roots:
         runtime = path / RUNTIME if (path / RUNTIME).is_dir() else None
         data = path / DATA if (path / DATA).is_dir() else None
         if runtime is None and data is None:
-            named = (STATE, WORKING, PLANS, TOOL_RESULTS, *GLOBAL_STATE, *GLOBAL_WORKING)
             runtime = path if any((path / name).exists() for name in named) else None
             data = path if runtime is None and (path.name == DATA or (path / INDEX).exists()) else None
+        is_tree = data is not None or (runtime is not None and any((runtime / name).exists() for name in named))
+        of_loki = None if is_tree else root_in(path)
+    if of_loki is not None:
+        raise InvalidInput(
+            f"{of_loki} holds episodes, patterns or skills of loki: import it with memdb.import_experience(db, folder)"
+        )
     if runtime is None and data is None:
         raise InvalidInput(
             f"{path} holds no {RUNTIME}/ and no {DATA}/: name the folder that does, or use `memdb sync` for plain notes"

@@ -19,6 +19,7 @@ CREATE TABLE aging (
     session_id TEXT DEFAULT '' NOT NULL,
     layer TEXT NOT NULL,
     aged_at TEXT NOT NULL,
+    rate FLOAT DEFAULT (0.023104906018664842) NOT NULL,
     CONSTRAINT aging_pk PRIMARY KEY (user_id, layer, session_id)
 )
 """,

@@ -290,3 +290,11 @@ def test_a_folder_that_holds_both_kinds_is_not_taken_by_half(cli: Cli, lived: Pa
     assert "holds both" in done.complaint
     assert cli("import", lived, root / ".loki", "--user", "alice").out.startswith("Imported 1 pattern of user 'alice' ")
     assert cli("import", lived, root / "memory_data", "--user", "alice").out.startswith("Imported 1 note ")
+
+
+@pytest.mark.parametrize("command", ["import", "export"])
+def test_the_first_line_of_help_names_the_folder(cli: Cli, command: str) -> None:
+    out = cli(command, "--help").out
+    first = " ".join(out.split())[:400]
+    assert ".loki/memory" in first
+    assert command == "import" or "--experience" in first

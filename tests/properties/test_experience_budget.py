@@ -80,7 +80,7 @@ def test_a_budget_is_never_exceeded(
                 assert all(0 <= one["_score"] <= 1 for one in free)
                 if sum(tokens_of(one, COUNT) for one in free) <= budget:
                     assert tight == free, "what fits is what would be returned without a budget"
-            loader: Any = ProgressiveLoader(db.memory("alice").scope, db.engine)
+            loader: Any = ProgressiveLoader(engine)
             loaded, metrics = await loader.load_relevant_context(goal, budget)
             assert sum(tokens_of(one, COUNT) for one in loaded) == metrics.total_tokens <= budget
 

@@ -177,3 +177,18 @@ async def test_what_there_is(engine: MemoryEngine[Live], access: UnifiedMemoryAc
     await access.save_session()
     with pytest.raises(memdb.InvalidInput):
         UnifiedMemoryAccess(engine, session_id=7)  # type: ignore[arg-type]
+
+
+async def test_a_suggestion_tells_how_an_error_was_resolved(
+    engine: MemoryEngine[Live], access: UnifiedMemoryAccess
+) -> None:
+    errors = [
+        {"type": "RecursionError", "message": "too deep", "resolution": "count the depth"},
+        {"type": "RecursionError", "message": "again", "resolution": "count the depth"},
+        {"type": "KeyError", "message": "x", "resolution": " "},
+    ]
+    await engine.store_episode(
+        {"id": "e", "task_id": "t", "agent": "a", "context": {"goal": "fix the parser"}, "errors_encountered": errors}
+    )
+    (told,) = await access.get_suggestions("the parser crashes: fix it")
+    assert told == "See episode e (success): fix the parser; RecursionError was resolved by: count the depth"

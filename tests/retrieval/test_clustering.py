@@ -15,6 +15,7 @@ from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.parts import ActionEntry, ErrorEntry
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.retrieval.experience.clustering import (
+    KIND_WORDS,
     anti_patterns_of,
     cluster_by_error_type,
     cluster_by_task_type,
@@ -24,6 +25,7 @@ from memdb.retrieval.experience.clustering import (
 from memdb.retrieval.experience.consolidating import Consolidated, consolidated
 from memdb.retrieval.experience.linking import MAX_LINKS, links_of
 from memdb.retrieval.experience.merging import Known, merged, similarity
+from memdb.retrieval.experience.subjects import cluster_by_subject
 from memdb.text.similarity import jaccard, telling_words
 from tests.strategies import SAME_EVERY_TIME
 
@@ -119,10 +121,47 @@ def test_what_goals_have_in_common_in_a_script_without_spaces():
     assert found.pattern == "General tasks about 搜索接口"
 
 
-def test_goals_with_nothing_in_common_are_told_by_the_first():
-    [found] = patterns_of([episode("b", "Fix beta", timestamp=DAY), episode("a", "Fix alpha", timestamp=DAY)])
-    assert found.pattern == "Debugging tasks such as: Fix alpha"
+def test_goals_without_words_of_their_own_are_told_by_the_first():
+    [found] = patterns_of([episode("b", "Fixed it"), episode("a", "Fix it")])
+    assert found.pattern == "Debugging tasks such as: Fix it"
     assert found.correct_approach == ""
+
+
+BUGS = {
+    "parser": ["Fix the parser crash on empty csv lines", "Fix empty lines in the csv parser", "Bug: csv parsers"],
+    "payment": ["Fix the payment API timeout", "Debug timeouts of the payment API", "Payment API timed out: fix"],
+    "alone": ["Fix the umlauts in invoices"],
+}
+
+
+def test_different_bugs_are_different_patterns():
+    """Of one kind of work, too, those are joined whose goals share words: without endings, numbers and boilerplate."""
+    lived = [
+        episode(f"{name}-{number}", goal, timestamp=DAY + timedelta(hours=7 * number % 5))
+        for name, goals in BUGS.items()
+        for number, goal in enumerate(goals)
+    ]
+    found = [{id.split("-")[0] for id in one.source_episodes} for one in patterns_of(lived)]
+    assert sorted(map(sorted, found)) == [["parser"], ["payment"]]
+    assert sorted(len(one.source_episodes) for one in patterns_of(lived)) == [3, 3]
+    assert [one.category for one in patterns_of(lived)] == ["debugging", "debugging"]
+    first = consolidated(lived, [])
+    assert first.result.patterns_created == 2
+    assert consolidated(lived[::-1], first.created).changed == consolidated(lived, first.created).created == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Fix the login", "Fix login bug 17 of the app", True), ("Fix alpha", "Fix beta", False),
+        ("Fix run 17", "Fix test 17", False), ("Fix processes of lines", "Fix a line of the process", True),
+        ("修复搜索接口", "修复搜索接口 v2", True), ("搜索接口", "部署方案", False), ("Fix it", "Fix alpha", False),
+        ("Fix payment API timeout", "Fix user API login", False), ("", "", True),
+    ],
+)  # fmt: skip
+def test_what_is_about_the_same(one, other, same):
+    clusters = cluster_by_subject([episode("a", one), episode("b", other)], KIND_WORDS["debugging"])
+    assert len(clusters) == (1 if same else 2)
 
 
 def test_similarity():

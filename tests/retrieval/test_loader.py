@@ -9,10 +9,13 @@ import pytest
 
 from memdb import Database, InvalidInput, Memory, TokenCounter
 from memdb.layers.experience.episode import EpisodeTrace
+from memdb.layers.experience.parts import ActionEntry
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skill import ProceduralSkill
-from memdb.layers.layer import Live
+from memdb.layers.layer import Inside, Live
+from memdb.retrieval.experience.access import UnifiedMemoryAccess
 from memdb.retrieval.experience.budget import tokens_of
+from memdb.retrieval.experience.clustering import extract_pattern
 from memdb.retrieval.experience.engine import MemoryEngine
 from memdb.retrieval.experience.loader import ProgressiveLoader, asks_for_detail
 
@@ -36,7 +39,7 @@ async def loader(memory: Memory[Live], engine: MemoryEngine[Live]) -> Loader:
     )
     await engine.store_pattern(SemanticPattern(id="p", pattern="cookies expire", category="login", confidence=0.9))
     await engine.store_skill(ProceduralSkill(id="s", name="Login", description="how to log in", steps=["open", "type"]))
-    return ProgressiveLoader(memory.scope, memory._home)
+    return ProgressiveLoader(engine)
 
 
 def layers(found: list[dict[str, Any]]) -> list[str]:
@@ -92,7 +95,7 @@ async def test_what_nothing_matches_gives_nothing(loader: Loader, query: str) ->
 
 
 async def test_nobody_loads_what_is_not_theirs(db: Database, loader: Loader) -> None:
-    other: Loader = ProgressiveLoader(db.memory("bob").scope, db.engine)
+    other: Loader = ProgressiveLoader(db.memory("bob").engine)
     assert (await other.load_relevant_context("how was the login fixed"))[0] == []
 
 
@@ -100,6 +103,63 @@ async def test_nobody_loads_what_is_not_theirs(db: Database, loader: Loader) -> 
 async def test_what_cannot_be_asked_is_refused(loader: Loader, query: Any, budget: Any) -> None:
     with pytest.raises(InvalidInput):
         await loader.load_relevant_context(query, budget)
+
+
+@pytest.mark.parametrize("made", [ProgressiveLoader, UnifiedMemoryAccess])
+def test_anything_but_an_engine_is_refused_when_it_is_given(db: Database, memory: Memory[Live], made: Any) -> None:
+    for wrong in (db, memory, memory.scope, db.engine, ".loki/memory", None):
+        with pytest.raises(InvalidInput, match=rf"{made.__name__} takes .* not {type(wrong).__name__}: give db.memory"):
+            made(wrong)
+    made(memory.engine)
+
+
+async def test_it_is_a_plain_call_inside_a_unit(memory: Memory[Live], loader: Loader) -> None:
+    def unit(inside: Memory[Inside]) -> list[dict[str, Any]]:
+        return ProgressiveLoader(inside.engine).load_relevant_context("the login")[0]
+
+    assert await memory.atomic(unit) == (await loader.load_relevant_context("the login"))[0]
+
+
+async def test_it_counts_as_its_engine_does(memory: Memory[Live], loader: Loader) -> None:
+    class Characters:
+        def count(self, text: str) -> int:
+            return len(text)
+
+    counting = MemoryEngine(memory.scope, memory._home, counter=Characters())
+    for made in (ProgressiveLoader(counting), ProgressiveLoader(memory.engine, counter=Characters())):
+        found, metrics = await made.load_relevant_context("the login", 5_000)
+        assert metrics.total_tokens == sum(tokens_of(one, len) for one in found)
+
+
+async def test_what_asks_for_detail_gets_a_whole_record_where_one_fits(engine: MemoryEngine[Live]) -> None:
+    tools = [ActionEntry(tool="edit", input=f"login_{n}.py", output="changed the session") for n in range(8)]
+    await engine.episodic.store_many(
+        EpisodeTrace(id=f"e{n:02}", task_id="t", agent="a", goal=f"fix login {n}", phase="ACT", action_log=tools)
+        for n in range(30)
+    )
+    for n in range(25):
+        await engine.store_pattern(SemanticPattern(id=f"p{n}", pattern="the login", category=f"login {n}"))
+    loader = ProgressiveLoader(engine)
+    count = engine.count_tokens
+    cost = tokens_of({**(await engine.retrieve_relevant({"goal": "fix login"}, 1))[0], "_layer": "full"}, count)
+    for budget in (cost + 40, 600, 2_000, 4_000):
+        found, metrics = await loader.load_relevant_context("how exactly did we fix the login", budget)
+        assert "full" in layers(found), budget
+        assert metrics.total_tokens <= budget
+    assert {*layers(found)} == {"index", "timeline", "full"}, "and there is room for the others"
+    assert "full" not in layers((await loader.load_relevant_context("fix the login", 600))[0])
+
+
+async def test_topics_are_no_match_by_words_that_say_nothing(engine: MemoryEngine[Live]) -> None:
+    lived = [EpisodeTrace(id=f"e{n}", task_id="t", agent="a", goal="debug the csv parser") for n in (1, 2)]
+    await engine.store_pattern(extract_pattern("debugging", lived))
+    await engine.store_pattern(SemanticPattern(id="p", pattern="why we wait for it", category="patience"))
+    loader = ProgressiveLoader(engine)
+    for query in ("what are the tasks about the shop", "why for it", "show exactly how we did it"):
+        found, _ = await loader.load_relevant_context(query)
+        assert "index" not in layers(found), query
+    found, _ = await loader.load_relevant_context("what do we know about the CSV")
+    assert [one["id"] for one in found if one["_layer"] == "index"] == ["debugging"]
 
 
 def test_words_that_ask_for_detail() -> None:

@@ -10,7 +10,7 @@ from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skill import ProceduralSkill
 from memdb.retrieval.experience.budget import fitting, text_of, tokens_of
-from memdb.retrieval.experience.relevance import Matched, importance_factor, ranked
+from memdb.retrieval.experience.relevance import Matched, importance_factor, ranked, spread
 from memdb.retrieval.experience.sources import id_of
 
 GOAL = "add retry to the payment client"
@@ -84,6 +84,34 @@ def test_scores_and_relevance_are_from_0_to_1(goal: str) -> None:
 
 def test_what_does_not_count_for_the_task_is_left_out() -> None:
     assert order(GOAL, Matched("procedural", 0.0, [(episode("e", GOAL), 5.0)]), Matched("semantic", 0.5, [])) == []
+
+
+# -- what goes before the score ----------------------------------------------------------------------------------------
+
+
+def places(*found: Matched) -> list[str]:
+    return [id_of(one.memory) for one in spread(ranked(GOAL, found))]
+
+
+def test_of_near_duplicates_two_keep_their_places() -> None:
+    same = [(episode(f"same{n}", f"{GOAL}{'!' * n}".title()), 9.0 - n / 10) for n in range(5)]
+    other = [(episode("other", "payment retry"), 2.0), (episode("more", "retry the client"), 1.0)]
+    found = Matched("episodic", 0.4, [*same, *other])
+    assert places(found) == ["same0", "same1", "other", "more", "same2", "same3", "same4"]
+    assert places(Matched("episodic", 0.4, same)) == [f"same{n}" for n in range(5)]
+    alike = [(pattern(f"p{n}", GOAL), 9.0 - n) for n in range(4)]
+    assert places(Matched("semantic", 0.4, alike)) == ["p0", "p1", "p2", "p3"], "patterns are no repetitions"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("retry the payment client", 2), ("add the payment", 2), ("add it", 6)],
+)
+def test_a_source_that_is_relevant_has_one_of_the_first_three_places(text: str, place: int) -> None:
+    heavy = Matched("episodic", 0.4, [(episode(f"e{n}", f"{GOAL} {n}"), 9.0 - n / 10) for n in range(6)])
+    light = Matched("anti_pattern", 0.05, [(pattern("a", text, importance=0.0), 3.0)])
+    assert places(heavy, light).index("a") == place
+    assert places(light, heavy)[:2] == ["e0", "e1"]
 
 
 # -- the budget --------------------------------------------------------------------------------------------------------

@@ -59,6 +59,30 @@ def test_words_within_words_do_not_count(goal):
     assert found(goal=goal) == []
 
 
+@pytest.mark.parametrize(
+    ("goal", "expected", "phrases"),
+    [
+        ("a TypeError in the parser", "debugging", ["error"]),
+        ("java.lang.NullPointerException: null", "debugging", ["exception"]),
+        ("investigate TypeErrors", "debugging", ["investigate", "error", "investigate error"]),
+        ("the payment API timed out again", "debugging", ["time out"]),
+        ("Timeouts of the bank", "debugging", ["timeout"]),
+        ("read the stack trace", "debugging", ["stack trace"]),
+        ("a traceback", "debugging", ["traceback"]),
+        ("the app fails", "debugging", ["fail"]), ("it failed: a failure", "debugging", ["fail", "failure"]),
+        ("failing", "debugging", ["failing"]),  # a word of the document's own counts once
+        ("add a timeout", "implementation", ["add", "timeout"]),  # a tie, as the document decides ties
+        ("add error handling for timeouts and failures", "implementation", ["add", "error"]),
+        ("the failover of the ErrorHandler", "implementation", []),
+        ("a terror of fails-afe, timeouter", "debugging", ["fail"]), ("Terrorists", "implementation", []),
+    ],
+)  # fmt: skip
+def test_other_words_for_what_is_broken(goal, expected, phrases):
+    assert detect_task_type({"goal": goal}) == expected
+    assert [phrase for _, phrase in found(goal=goal)] == phrases
+    assert found(action_type="fail_timeout") == found(phase="timeout") == []
+
+
 def test_points_by_where_a_word_stands():
     context = {"goal": "fix it", "action_type": "run_test", "phase": "fixing"}
     assert task_signals(context) == [

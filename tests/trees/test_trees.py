@@ -232,3 +232,21 @@ async def test_times_are_kept_and_never_lie_ahead(db: Database, tree: Path) -> N
     (info,) = [info for info in await db.sessions("ann") if info.session_id == "s1"]
     assert info.updated_at >= before
     assert info.updated_at.year < 2100
+
+
+@pytest.mark.parametrize("named", ["", ".loki", ".loki/memory"])
+async def test_a_folder_of_loki_is_none_and_the_error_says_what_takes_it(
+    db: Database, tmp_path: Path, named: str
+) -> None:
+    semantic = tmp_path / ".loki/memory/semantic"
+    semantic.mkdir(parents=True)
+    (semantic / "patterns.json").write_text('{"patterns": []}')
+    with pytest.raises(InvalidInput, match=r"memory holds .* import it with memdb\.import_experience\(db, folder\)"):
+        await memdb.import_tree(db, tmp_path / named)
+
+
+async def test_a_memory_folder_that_holds_both_is_a_tree(db: Database, tmp_path: Path) -> None:
+    for name in ("semantic", "state"):
+        (tmp_path / "memory" / name).mkdir(parents=True)
+    (tmp_path / "memory/semantic/patterns.json").write_text('{"patterns": []}')
+    assert (await memdb.import_tree(db, tmp_path)).skipped == [], "a tree without files, not refused as one of loki"

@@ -9,13 +9,16 @@ from sqlalchemy import select, true
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_score
 from memdb.layers.experience.importance import HALF_LIFE_DAYS, HALVING
+from memdb.layers.experience.stored import as_time
 from memdb.layers.reading import here
 from memdb.layers.record import Place
 from memdb.storage.aging import AGING_LAYERS, aged, importance
+from memdb.storage.clock import from_text
 from memdb.storage.schema import aging, recall, record
 from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
 
+MOST_AHEAD_DAYS = 366  # by which a mark of ageing may lie ahead of a clock that was put back
 DAY_CHARS = len("2026-11-30")  # what of a stored time tells its day, in UTC
 
 _AGED_AT = Statement(
@@ -25,10 +28,11 @@ _AGED_AT = Statement(
         aging.c.session_id == param("session_id"),
     )
 )
-_SET = insert(aging).values({name: param(name) for name in ("user_id", "session_id", "layer", "aged_at")})
+_SET = insert(aging).values({name: param(name) for name in ("user_id", "session_id", "layer", "aged_at", "rate")})
 _SET_AGED_AT = Statement(
     _SET.on_conflict_do_update(
-        index_elements=["user_id", "layer", "session_id"], set_={"aged_at": _SET.excluded.aged_at}
+        index_elements=["user_id", "layer", "session_id"],
+        set_={name: _SET.excluded[name] for name in ("aged_at", "rate")},
     )
 )
 _left = (
@@ -95,9 +99,11 @@ def checked(layers: Iterable[str]) -> list[str]:
 
 def _age(tx: Transaction, place: Place, rate: float) -> int:
     known = tx.value(_AGED_AT, **place.values())
-    aged_at = known if isinstance(known, str) else ""
-    if aged_at[:DAY_CHARS] == tx.now[:DAY_CHARS]:
+    aged_at, marked = (known, as_time(known)) if isinstance(known, str) else ("", None)
+    ahead = None if marked is None else marked - from_text(tx.now)
+    # A clock was put back: what those days took is taken already. A mark far ahead is a mistake, and set anew.
+    if ahead is not None and tx.now[:DAY_CHARS] <= aged_at[:DAY_CHARS] and ahead.days <= MOST_AHEAD_DAYS:
         return 0
     changed = tx.run(_AGE_ALL, **place.values(aged_at=aged_at, rate=rate, now=tx.now))
-    tx.run(_SET_AGED_AT, **place.values(aged_at=tx.now))
+    tx.run(_SET_AGED_AT, **place.values(aged_at=tx.now, rate=rate))
     return changed

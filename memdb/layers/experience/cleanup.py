@@ -1,4 +1,7 @@
-"""Episodes that are old and that nothing refers to go, in steps of a transaction each."""
+"""Episodes that are old and that nothing refers to go, in steps of a transaction each.
+
+A pattern refers to the episodes that taught it, so after a consolidation most of those that it has seen stay.
+"""
 
 from __future__ import annotations
 
@@ -81,16 +84,19 @@ def limits(days: float, now: str, at_once: int, name: str = "at_once") -> tuple[
     return until, check_range(at_once, name, 1, MAX_LIMIT)
 
 
-def step(tx: Transaction, place: Place, until: str, after: Position, at_once: int) -> Cleaned:
+def step(
+    tx: Transaction, place: Place, until: str, after: Position, at_once: int, most: int | None = None
+) -> Cleaned:
     """Delete those of the next old episodes that nothing refers to; what belongs to them goes along.
 
     Args:
         until: before this time they are old.
         after: where the last step ended.
         at_once: how many are looked at, at most.
+        most: how many of them are deleted, at most; None for all that may be.
     """
     found = tx.all(_OLDEST, **place.values(until=until, limit=at_once, **after._asdict()))
-    ids = [number for _, number, is_referred_to in found if not is_referred_to]
+    ids = [number for _, number, is_referred_to in found if not is_referred_to][:most]
     if ids:
         tx.run(_DELETE, ids=json.dumps(ids), user_id=place.user_id)
     end = None if len(found) < at_once else Position(*found[-1][:2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import field_validator
@@ -16,7 +16,7 @@ from memdb.layers.experience.fields import Count, Entries, Figure, Moment, Secon
 from memdb.layers.experience.form import Experience, Key, as_text, as_texts
 from memdb.layers.experience.parts import OUTCOMES, PHASES, ActionEntry, ErrorEntry, TaskContext, as_entries
 from memdb.layers.models import Content
-from memdb.storage.clock import utc_now
+from memdb.storage.clock import to_text, utc_now
 
 _CONTEXT = ("phase", "goal")  # what the JSON keeps under "context"
 
@@ -26,7 +26,7 @@ def new_episode_id(now: datetime, prefix: str = "ep") -> str:
 
     Of 10,000 ids of one day two are the same in one case of a hundred.
     """
-    return f"{prefix}-{now.astimezone(UTC):%Y-%m-%d}-{secrets.token_hex(4)}"
+    return f"{prefix}-{to_text(now)[:10]}-{secrets.token_hex(4)}"
 
 
 class EpisodeTrace(Experience):
@@ -115,8 +115,12 @@ class EpisodeTrace(Experience):
     ) -> Self:
         """Return a new episode that begins now, under a new id such as ep-2026-11-30-1f0c9a7e.
 
+        It knows no database: by default its time and the day in its id are those of the system's clock, not of the
+        clock that memdb.open() was given. With a clock of your own pass `now`, or leave the time to the store: an
+        episode without a timestamp gets the database's present time.
+
         Args:
-            now: the present time with its zone; by default the clock's.
+            now: the present time with its zone; by default the system's.
 
         Raises:
             InvalidInput: an argument cannot be stored.
@@ -147,7 +151,7 @@ class EpisodeTrace(Experience):
 
         Args:
             data: JSON. Without files_read, files_involved of its context are taken for them.
-            now: what stands in for a missing timestamp; by default the clock's present time.
+            now: what stands in for a missing timestamp; by default the system clock's present time.
 
         Raises:
             InvalidInput: a value cannot be what it must be, or cannot be stored.

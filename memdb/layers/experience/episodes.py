@@ -259,7 +259,7 @@ class EpisodicMemory(RecalledExperience[Mode]):
         gone = 0
         after: cleanup.Position | None = cleanup.START
         while after is not None and gone < most:
-            cleaned = cleanup.step(tx, self._place, until, after, most - gone)
+            cleaned = cleanup.step(tx, self._place, until, after, cleanup.AT_ONCE, most - gone)
             gone, after = gone + cleaned.gone, cleaned.after
         return gone
 

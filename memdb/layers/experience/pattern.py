@@ -100,7 +100,7 @@ class SemanticPattern(Experience):
         """Return a new pattern, last used now, under a new id such as sem-1f0c9a7e.
 
         Args:
-            now: the present time with its zone; by default the clock's.
+            now: the present time with its zone; by default that of the system's clock, not of the database's.
 
         Raises:
             InvalidInput: an argument cannot be stored.
@@ -143,7 +143,7 @@ class SemanticPattern(Experience):
         """Count that it was used.
 
         Args:
-            now: when; by default the clock's present time.
+            now: when; by default the present time of the system's clock, not of the database's.
         """
         self.usage_count += 1
         self.last_used = as_moment(now) or utc_now()

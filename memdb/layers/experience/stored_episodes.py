@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -38,6 +39,9 @@ _OWN = ("task_id", "agent", "outcome", "duration_seconds", "tokens_used", "git_c
 _WRITTEN = [column.name for column in record.c if column.name not in ("id", "seg_revision")]
 _RANDOM = 8  # hexadecimal digits at the end of an id that was drawn
 _DRAWN = re.compile(r".*-\d{4}-\d\d-\d\d-[0-9a-f]{8}", re.ASCII | re.DOTALL)
+_ENTRY = re.compile(r"(\w+)\[(\d+)\]")  # where in a list a problem is
+_logged: set[str] = set()  # the kinds of problems that were told
+log = logging.getLogger("memdb")
 _DRAWN_GLOB = f"*-{'[0-9]' * 4}-{'[0-9]' * 2}-{'[0-9]' * 2}-{'[0-9a-f]' * _RANDOM}"
 
 
@@ -72,7 +76,7 @@ _BESIDE = Beside(episode, _OWN)
 
 
 def as_episode(given: Any, now: str) -> EpisodeTrace:
-    """Return what any form of an episode says, with an id and a time.
+    """Return what any form of an episode says, with an id and a time; what `validate()` finds is logged, once a kind.
 
     Args:
         given: an EpisodeTrace, the document's dict, or an object with `to_dict` or `__dict__`.
@@ -86,12 +90,29 @@ def as_episode(given: Any, now: str) -> EpisodeTrace:
         trace = EpisodeTrace.from_dict(given, now=present)
     elif not isinstance(given, EpisodeTrace) and callable(make := getattr(given, "to_dict", None)):
         trace = EpisodeTrace.from_dict(make(), now=present)
+    elif not isinstance(given, EpisodeTrace | str | bytes) and hasattr(given, "__dict__"):
+        trace = EpisodeTrace.from_dict(vars(given), now=present)
     else:
         trace = EpisodeTrace.from_object(given)
     missing: dict[str, Any] = {} if trace.timestamp else {"timestamp": present}
     if not trace.id:
         missing["id"] = new_episode_id(trace.timestamp or present)
-    return trace.model_copy(update=missing) if missing else trace
+    trace = trace.model_copy(update=missing) if missing else trace
+    _log_problems(trace)
+    return trace
+
+
+def _log_problems(trace: EpisodeTrace) -> None:
+    """Say what is wrong with an episode that is stored all the same; of each kind the first, not every episode's."""
+    for problem in trace.validate():
+        kind = _ENTRY.sub(r"\1", problem)
+        if kind in _logged:
+            continue
+        _logged.add(kind)
+        entry = _ENTRY.match(problem)
+        unknown = getattr(trace, entry[1])[int(entry[2])].extra if entry else {}
+        keys = f" (its {', '.join(map(repr, unknown))} is unknown, and kept as it is)" if unknown else ""
+        log.warning("an episode is stored as it is, but %s%s; others like it are not told", problem, keys)
 
 
 def episode_row(user_id: str, trace: EpisodeTrace, now: str) -> dict[str, Any]:

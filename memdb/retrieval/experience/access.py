@@ -15,11 +15,13 @@ from memdb.layers.layer import Live
 from memdb.layers.models import check_json
 from memdb.retrieval.experience.budget import tokens_of
 from memdb.retrieval.experience.engine import MemoryEngine
+from memdb.retrieval.experience.engine_given import check_engine
 from memdb.retrieval.experience.tasks import task_type_of
 from memdb.text.json_text import to_exact_json
 
 DEFAULT_BUDGET = 4_000
 INTERACTION = "interaction"  # the task of what was recorded by record_interaction in no session
+SHOWN_RESOLUTIONS = 3  # of an episode's errors, in a suggestion
 TOOL_CHARS = 1_000  # of an interaction, as the name of a tool
 log = logging.getLogger("memdb")
 
@@ -59,12 +61,15 @@ class UnifiedMemoryAccess:
     Args:
         engine: the experience of a user: memory.engine.
         session_id: the session; what is recorded bears it as its task where none is named.
+
+    Raises:
+        InvalidInput: engine is something else, or session_id is no text.
     """
 
     def __init__(self, engine: MemoryEngine[Live], session_id: str | None = None) -> None:
         if session_id is not None and not isinstance(session_id, str):
             raise InvalidInput(f"session_id must be text, not {type(session_id).__name__}")
-        self.engine = engine
+        self.engine = check_engine(engine, "UnifiedMemoryAccess")
         self.session_id = session_id
 
     async def get_relevant_context(
@@ -164,6 +169,8 @@ class UnifiedMemoryAccess:
     async def get_suggestions(self, context: str | Mapping[str, Any], max_suggestions: int = 5) -> list[str]:
         """Return what experience suggests for a task, a sentence each, best first; [] where it has nothing to say.
 
+        Of an episode it tells how its errors were resolved, where that was recorded.
+
         Args:
             context: see MemoryEngine.retrieve_relevant; a text is a goal whose kind of task is detected.
             max_suggestions: how many at most.
@@ -211,9 +218,19 @@ def _suggestion(memory: Mapping[str, Any]) -> str:
     if source == "procedural":
         return f"Use the skill {memory['name']}: {memory['description']}"
     if source == "episodic":
-        return f"See episode {memory['id']} ({memory['outcome']}): {memory['context']['goal']}"
+        return f"See episode {memory['id']} ({memory['outcome']}): {memory['context']['goal']}{_resolved(memory)}"
     instead = f"; instead: {memory['correct_approach']}" if memory["correct_approach"] else ""
     if source == "anti_pattern":
         wrong = f" ({memory['incorrect_approach']})" if memory["incorrect_approach"] else ""
         return f"{memory['pattern']}{wrong}{instead}"
     return f"{memory['pattern']}{': ' if memory['correct_approach'] else ''}{memory['correct_approach']}"
+
+
+def _resolved(episode: Mapping[str, Any]) -> str:
+    """Return how the errors of an episode were resolved, where that was recorded; "" where it was not."""
+    told = (
+        f"{error['type'].strip() or 'an error'} was resolved by: {error['resolution'].strip()}"
+        for error in episode["errors_encountered"]
+        if error["resolution"].strip()
+    )
+    return "".join(f"; {one}" for one in [*dict.fromkeys(told)][:SHOWN_RESOLUTIONS])

@@ -16,6 +16,7 @@ from typing import TypeVar
 from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.fields import MAX_ENTRIES
 from memdb.layers.experience.pattern import ANTI_PATTERN, SemanticPattern
+from memdb.retrieval.experience.subjects import cluster_by_subject
 from memdb.retrieval.experience.tasks import TASK_SIGNALS
 from memdb.text.phrases import Phrases
 from memdb.text.scripts import RUN, fold
@@ -89,10 +90,11 @@ def cluster_by_error_type(episodes: Iterable[EpisodeTrace]) -> dict[str, list[Ep
 
 
 def patterns_of(episodes: Iterable[EpisodeTrace]) -> Iterator[SemanticPattern]:
-    """Yield a pattern for each kind of work that at least two of the episodes were, of those that succeeded."""
-    for kind, cluster in cluster_by_task_type(one for one in episodes if one.outcome == "success").items():
-        if len(cluster) >= LEAST_EPISODES:
-            yield extract_pattern(kind, cluster)
+    """Yield a pattern for each subject that at least two of the episodes of one kind had, of those that succeeded."""
+    for kind, of_kind in cluster_by_task_type(one for one in episodes if one.outcome == "success").items():
+        for cluster in cluster_by_subject(of_kind, KIND_WORDS.get(kind, ())):
+            if len(cluster) >= LEAST_EPISODES:
+                yield extract_pattern(kind, cluster)
 
 
 def anti_patterns_of(episodes: Iterable[EpisodeTrace]) -> Iterator[SemanticPattern]:

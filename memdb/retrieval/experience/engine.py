@@ -83,15 +83,21 @@ class MemoryEngine(Shelves[Mode]):
         """Return what a task needs of all that was lived and learnt, in one snapshot (loki document).
 
         Mode "relevance" orders by what a memory has to do with the goal, by what its source counts for the kind of task
-        (memdb.retrieval.experience.tasks) and a little by its importance; memdb.retrieval.experience.relevance says
-        how. Where less than top_k matches, and without a goal, the documented order fills up, with a _score of 0. Mode
-        "weight" gives the documented order alone: of each source its first max(1, int(top_k * weight * 2)), which are
-        the newest episodes, and patterns with a confidence of at least 0.5, skills and anti-patterns in the order of
-        storing; those of the weightiest source first. The goal plays no part in it.
+        (memdb.retrieval.experience.tasks) and a little by its importance, of equals the newest first. Near-duplicates
+        do not fill the answer, and each source that is about as relevant has a place among the first three: see
+        memdb.retrieval.experience.relevance. Of what matches, a shorter answer is the beginning of a longer one (where
+        more than 4,000 match about as well, those that were stored first are looked at). Where less than top_k
+        matches, and without a goal, the documented order fills up, with a _score of 0.
+
+        Mode "weight" gives the documented order alone: of each source its first max(1, int(top_k * weight * 2)), which
+        are the newest episodes, and patterns with a confidence of at least 0.5, skills and anti-patterns in the order
+        of storing; those of the weightiest source first. The goal plays no part in it.
 
         Args:
             context: `goal`, `task_type`, `action_type` and `phase`, each a text, missing or None. A task_type is taken
-                as it is, "auto" is detected, and a missing or unknown one is implementation.
+                as it is, "auto" is detected, and a missing or unknown one is implementation. Other keys are not
+                looked at; one that looks like a mistake ("gaol", "query") is logged once, and so is an unknown
+                task_type.
             top_k: how many at most, 0 to 10,000.
             mode: "relevance" or "weight".
             token_budget: how many tokens all may cost together; None for any number. A memory costs what the compact
@@ -102,7 +108,8 @@ class MemoryEngine(Shelves[Mode]):
 
         Returns:
             Dicts in the document's form, each with _source (episodic, semantic, procedural or anti_pattern), _weight
-            and _score; best first.
+            and _score; best first. A pattern's source_episodes are its last 5, and source_episode_count says how
+            many there are: get_pattern gives all, so do not store what this returns.
 
         Raises:
             InvalidInput: an argument is not what it must be.
@@ -124,11 +131,13 @@ class MemoryEngine(Shelves[Mode]):
 
         Args:
             query: any text in any language.
-            collection: "episodic", "semantic" (anti-patterns too), "procedural" or "anti_patterns".
+            collection: "episodic", "semantic" (anti-patterns too), "procedural" or "anti_patterns"; "episode" and
+                "episodes", "pattern" and "patterns", "skill" and "skills", and "anti_pattern" are the same.
             top_k: how many at most, 0 to 10,000.
 
         Returns:
-            Dicts in the document's form, each with _source and _score, best first; [] for an unknown collection.
+            Dicts in the document's form, each with _source and _score, best first; of a pattern's source_episodes as
+            in retrieve_relevant. [] for an unknown collection, which is logged once.
 
         Raises:
             InvalidInput: the query is no text, or top_k is out of range.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from memdb.layers.experience.fields import MAX_ENTRIES
@@ -59,20 +60,26 @@ class Joined(NamedTuple):
 
 
 def joined(
-    mine: Iterable[Held], theirs: Iterable[Held], renamed: Mapping[str, str], *, deduplicate: bool
+    mine: Iterable[Held],
+    theirs: Iterable[Held],
+    renamed: Mapping[str, str],
+    *,
+    skills: Mapping[str, str] = MappingProxyType({}),
+    deduplicate: bool,
 ) -> list[Joined]:
     """Return what becomes of each pattern of mine among theirs. Of the same patterns a second time, nothing new.
 
     Args:
         mine: the patterns to be taken over.
         theirs: those that are there.
-        renamed: ids of episodes and skills that got others.
+        renamed: ids of episodes that got others.
+        skills: ids of skills that did, which links may point at; an episode of the same id goes before.
         deduplicate: whether a pattern that is similar to one of theirs is merged into that (merging.merged). Patterns
             of mine are not merged with one another.
     """
     run = _Run(theirs)
     settled = [(held, run.settle(_sourced(held.pattern, renamed), held.kind, deduplicate)) for held in mine]
-    ids = {**renamed, **{held.pattern.id: id for held, (id, _) in settled}}
+    ids = {**skills, **renamed, **{held.pattern.id: id for held, (id, _) in settled}}
     return [run.finish(held, id, outcome, renamed, ids) for held, (id, outcome) in settled]
 
 

@@ -17,7 +17,7 @@ from memdb.layers import reading
 from memdb.layers.arguments import check_score, shown
 from memdb.layers.experience import patterns
 from memdb.layers.experience.episode import EpisodeTrace
-from memdb.layers.experience.parts import ActionEntry
+from memdb.layers.experience.parts import ActionEntry, ErrorEntry
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.stored import EPISODE, PATTERN
 from memdb.layers.experience.stored_episodes import EPISODES, episode_of
@@ -56,7 +56,12 @@ Cursor = tuple[str, int]
 
 
 async def consolidate(engine: Engine, user_id: str, since_hours: float) -> ConsolidationResult:
-    """Make patterns of a user's episodes of some hours, and store them; see MemoryEngine.consolidate."""
+    """Make patterns of a user's episodes of some hours, and store them; see MemoryEngine.consolidate.
+
+    Args:
+        since_hours: how far back, in hours before the database's present time. Episodes that began before that are not
+            looked at: a first run over a history of two months needs 24 * 60.
+    """
     began = time.monotonic()
     hours = check_score(since_hours, "since_hours")
     if hours < 0:
@@ -107,6 +112,10 @@ def _slim(found: Record, *own: Any) -> EpisodeTrace:
         update={
             "goal": trace.goal[:GOAL_CHARS],
             "action_log": [_used(one.tool) for one in trace.action_log[:MAX_ACTIONS]],
+            "errors_encountered": [
+                ErrorEntry(error_type=one.error_type, message="", resolution=one.resolution[:GOAL_CHARS])
+                for one in trace.errors_encountered
+            ],
             "artifacts_produced": [],
             "extra": {},
         }

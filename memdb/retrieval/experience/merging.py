@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from memdb.layers.experience.fields import MAX_ENTRIES
@@ -170,12 +171,16 @@ class Known:
         return list(dict.fromkeys(_first(lists, MAX_COMPARED)))
 
     def sharing(self, found: SemanticPattern) -> dict[int, int]:
-        """Return the numbers of the patterns that some of the same episodes taught, with how many those are."""
+        """Return the numbers of the patterns that some of the same episodes taught, with how many those are.
+
+        Those that share most, at most MAX_COMPARED: one episode may have taught thousands.
+        """
         shared: dict[int, int] = {}
         for id in set(found.source_episodes):
-            for number in self._by_source.get(id, ()):
+            for number in self._by_source.get(id, ())[:MAX_COMPARED]:
                 shared[number] = shared.get(number, 0) + 1
-        return shared
+        most = nlargest(MAX_COMPARED, sorted(shared), key=lambda number: shared[number])
+        return {number: shared[number] for number in most}
 
     def _holding(self, found: SemanticPattern, sought: Features) -> int | None:
         """Return the number of a pattern of the same category that has all episodes and conditions of a found one."""

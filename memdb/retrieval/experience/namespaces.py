@@ -127,16 +127,16 @@ async def merge_namespaces(
             raise NotFound(f"user {source[:60]!r} has no episodes, patterns or skills; nothing was copied")
     report = NamespaceReport()
     for source in names:
-        renamed: dict[str, str] = {}
+        renamed: dict[str, dict[str, str]] = {EPISODE: {}, SKILL: {}}
         for layer, name in ((EPISODE, "episodes"), (SKILL, "skills")):
             after: str | None = ""
             while after is not None:
-                step = await db.engine.write(copy_step, source, target, layer, after, renamed)
+                step = await db.engine.write(copy_step, source, target, layer, after, renamed[EPISODE])
                 setattr(report, name, getattr(report, name) + step.copied)
                 report.same += step.same
                 report.left_out += step.left_out
                 report.renamed += (Renamed(source, layer, *ids) for ids in step.renamed.items())
-                renamed |= step.renamed
+                renamed[layer] |= step.renamed
                 after = step.after
         await _join(db.engine, source, target, renamed, deduplicate, report)
     return report
@@ -165,7 +165,12 @@ class _Both(NamedTuple):
 
 
 async def _join(
-    engine: Engine, source: str, target: str, renamed: dict[str, str], deduplicate: bool, report: NamespaceReport
+    engine: Engine,
+    source: str,
+    target: str,
+    renamed: dict[str, dict[str, str]],
+    deduplicate: bool,
+    report: NamespaceReport,
 ) -> None:
     """Take over patterns: what becomes of them is decided with no transaction open."""
     outcomes: dict[str, Joined] = {}
@@ -173,7 +178,10 @@ async def _join(
     for _ in range(ATTEMPTS):
         both = await engine.read(_both, source, target)
         left_out = max(left_out, both.left_out)  # what cannot be read is gone the next time
-        found = await asyncio.to_thread(joined, both.mine, both.theirs, renamed, deduplicate=deduplicate)
+        episodes, skills = renamed[EPISODE], renamed[SKILL]
+        found = await asyncio.to_thread(
+            joined, both.mine, both.theirs, episodes, skills=skills, deduplicate=deduplicate
+        )
         state: list[tuple[object, ...]] | None = both.state
         for at in range(0, len(found), AT_ONCE):
             part = found[at : at + AT_ONCE]

@@ -85,8 +85,9 @@ def index(tx: Transaction, user_id: str) -> dict[str, Any]:
     Returns:
         version, last_updated, topics, total_memories and total_tokens_available (an estimate). A topic has id, type
         ("episode" or "pattern"), summary (of its newest memory), relevance_score (of patterns their greatest
-        confidence), token_count (an estimate), first_seen, last_accessed (of the newest), and episode_count and
-        total_tokens (what the episodes cost), or pattern_count.
+        confidence), token_count, first_seen, last_accessed (of the newest), and episode_count and total_tokens, or
+        pattern_count. token_count is what its memories would cost in a prompt, estimated by the sizes of the newest 50;
+        total_tokens is the sum of the episodes' tokens_used: what the work in them has cost.
     """
     held = _held(tx, user_id)
     topics = [one for layer in _TOLD for one in _topics(tx, user_id, layer, held[layer].tokens_each)]

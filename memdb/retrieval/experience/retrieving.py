@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import MAX_LIMIT, check_limit, check_range, shown
 from memdb.retrieval.experience.budget import fitting
-from memdb.retrieval.experience.relevance import Matched, Ranked, importance_factor, ranked
-from memdb.retrieval.experience.sources import LEAST_CONFIDENCE, SOURCES, Source, id_of, matching
-from memdb.retrieval.experience.tasks import AUTO, how_many, strategy_of, task_signals, task_type_of
+from memdb.retrieval.experience.relevance import Matched, Ranked, importance_factor, ranked, spread
+from memdb.retrieval.experience.said_once import warn_once
+from memdb.retrieval.experience.sources import LEAST_CONFIDENCE, SOURCES, Source, form_of_answer, id_of, matching
+from memdb.retrieval.experience.tasks import AUTO, TASK_STRATEGIES, how_many, strategy_of, task_signals, task_type_of
 from memdb.storage.transaction import Transaction
 from memdb.text.packing import Count
 
 Mode = Literal["relevance", "weight"]
 MODES = get_args(Mode)
 MAX_BUDGET = 10_000_000  # tokens
+CONTEXT_KEYS = ("goal", "task_type", "action_type", "phase")
+MISTAKEN = ("query", "text", "question", "prompt", "task", "type", "action", "tool")  # for one of these
+CLOSE = 0.7  # how like one of them a name must be to be a slip of the pen
 WITH_BUDGET = 3  # times as many are looked at where some may not fit
 
 
@@ -54,6 +59,7 @@ def asked(context: Mapping[str, Any], top_k: int, mode: str, token_budget: int |
         InvalidInput: the context is no dict, or something in it no text; another argument is out of range.
     """
     task_type = task_type_of(context)
+    _warn_of_mistakes(context)
     goal = context.get("goal")
     if goal is not None and not isinstance(goal, str):
         raise InvalidInput(f"goal of the context must be text, not {type(goal).__name__}")
@@ -67,6 +73,20 @@ def asked(context: Mapping[str, Any], top_k: int, mode: str, token_budget: int |
     return Asked(goal or "", task_type, why, check_limit(top_k, "top_k"), mode, budget)
 
 
+def _warn_of_mistakes(context: Mapping[str, Any]) -> None:
+    """Log what of a context nothing will be done with, though it looks as if something should."""
+    for name in context:
+        if name in CONTEXT_KEYS or not isinstance(name, str):
+            continue
+        if name in MISTAKEN or get_close_matches(name, CONTEXT_KEYS, 1, CLOSE):
+            known = ", ".join(CONTEXT_KEYS)
+            warn_once(f"the key {shown(name)} of a context is not looked at; there are {known}")
+    named = context.get("task_type")
+    if named and named != AUTO and named not in TASK_STRATEGIES:
+        known = ", ".join((*TASK_STRATEGIES, AUTO))
+        warn_once(f"there is no task_type {shown(named)}, so implementation is taken; there are {known}")
+
+
 def retrieved(tx: Transaction, user_id: str, wanted: Asked, count: Count) -> list[Ranked]:
     """Return what answers, best first: at most top_k, and within the budget."""
     if wanted.top_k == 0:
@@ -76,8 +96,8 @@ def retrieved(tx: Transaction, user_id: str, wanted: Asked, count: Count) -> lis
 
 
 def as_dict(one: Ranked) -> dict[str, Any]:
-    """Return a memory as the document does: its own dict with _source and _weight, and _score where it has one."""
-    return {**one.memory.to_dict(), "_source": one.source, "_weight": one.weight, "_score": one.score}
+    """Return a memory as the document does: its dict (see form_of_answer) with _source, _weight and _score."""
+    return {**form_of_answer(one.memory), "_source": one.source, "_weight": one.weight, "_score": one.score}
 
 
 def explained(one: Ranked, wanted: Asked) -> dict[str, Any]:
@@ -115,14 +135,9 @@ def _candidates(tx: Transaction, user_id: str, wanted: Asked) -> Iterator[Ranked
 def _relevant(tx: Transaction, user_id: str, wanted: Asked) -> list[Ranked]:
     most = min(wanted.top_k if wanted.budget is None else wanted.top_k * WITH_BUDGET, MAX_LIMIT)
     weights = dict(wanted.sources())
-    found = matching(tx, user_id, [*weights], wanted.goal, most)
-    return ranked(
-        wanted.goal,
-        [
-            Matched(source.name, weight, [hit for hit in found[source.name] if _sure_enough(source, hit[0])])
-            for source, weight in weights.items()
-        ],
-    )
+    found = matching(tx, user_id, [*weights], wanted.goal, most, least_confidence=LEAST_CONFIDENCE)
+    matches = [Matched(source.name, weight, found[source.name]) for source, weight in weights.items()]
+    return spread(ranked(wanted.goal, matches))
 
 
 def _by_weight(tx: Transaction, user_id: str, wanted: Asked) -> list[Ranked]:
@@ -133,7 +148,3 @@ def _by_weight(tx: Transaction, user_id: str, wanted: Asked) -> list[Ranked]:
         for memory in source.in_order(tx, user_id, min(how_many(wanted.top_k, weight), MAX_LIMIT))
     ]
     return sorted(made, key=lambda one: -one.weight)
-
-
-def _sure_enough(source: Source, memory: Any) -> bool:
-    return source.name != "semantic" or memory.confidence >= LEAST_CONFIDENCE

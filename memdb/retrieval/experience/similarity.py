@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from memdb.layers import reading
-from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
+from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query, shown
 from memdb.layers.experience import patterns
 from memdb.layers.experience.form import Experience
 from memdb.layers.experience.skills import SKILLS, skill_of
@@ -16,7 +16,8 @@ from memdb.layers.experience.stored_episodes import EPISODES, episode_of
 from memdb.layers.experience.stored_patterns import KINDS, PATTERNS, pattern_of
 from memdb.layers.layer import Layer, reads
 from memdb.layers.record import Place, Record
-from memdb.retrieval.experience.sources import ANTI, count_recalled
+from memdb.retrieval.experience.said_once import warn_once
+from memdb.retrieval.experience.sources import ANTI, count_recalled, form_of_answer
 from memdb.retrieval.meaning.hybrid import HybridSearch
 from memdb.retrieval.meaning.rankings import Answer, Question
 from memdb.storage import fulltext
@@ -67,6 +68,14 @@ COLLECTIONS = {
     "anti_patterns": Collection(PATTERN, _pattern, PATTERNS, anti_only=True),
 }
 
+# What else programs call them: by what _source says, and by the names of the layers.
+ALIASES = {
+    **dict.fromkeys(("episode", "episodes"), "episodic"),
+    **dict.fromkeys(("pattern", "patterns"), "semantic"),
+    **dict.fromkeys(("skill", "skills"), "procedural"),
+    "anti_pattern": "anti_patterns",
+}
+
 
 def by_words(tx: Transaction, user_id: str, query: str, collection: str, top_k: int) -> Dicts:
     """Return the best matches by BM25, and count them as recalled; see MemoryEngine.retrieve_by_similarity."""
@@ -108,10 +117,13 @@ class by_meaning_where_live(reads[P, R]):
 def _checked(query: str, collection: str, top_k: int) -> Collection | None:
     check_query(query)
     check_limit(top_k, "top_k")
-    return COLLECTIONS.get(collection) if isinstance(collection, str) else None
+    wanted = COLLECTIONS.get(ALIASES.get(collection, collection)) if isinstance(collection, str) else None
+    if wanted is None:
+        warn_once(f"there is no collection {shown(collection)} of experience; there are {', '.join(COLLECTIONS)}")
+    return wanted
 
 
 def _counted(tx: Transaction, user_id: str, found: Sequence[tuple[Named, float]]) -> Dicts:
     # A cosine may be below 0, a recall's score may not.
     count_recalled(tx, user_id, [(name, memory, max(0.0, score)) for (name, memory), score in found])
-    return [{**memory.to_dict(), "_source": name, "_score": score} for (name, memory), score in found]
+    return [{**form_of_answer(memory), "_source": name, "_score": score} for (name, memory), score in found]

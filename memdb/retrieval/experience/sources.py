@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from sqlalchemy import select
 
 from memdb.layers import reading
 from memdb.layers.experience import episodes, patterns, skills
 from memdb.layers.experience.form import Experience
+from memdb.layers.experience.pattern import SemanticPattern
+from memdb.layers.experience.skills import SKILLS, skill_of
 from memdb.layers.experience.stored import EPISODE, PATTERN, SKILL
-from memdb.layers.experience.stored_patterns import KIND, KINDS, PATTERNS, pattern_of
+from memdb.layers.experience.stored_episodes import EPISODES, episode_of
+from memdb.layers.experience.stored_patterns import KINDS, PATTERNS, pattern_of
 from memdb.layers.recall import record_recalls
-from memdb.layers.record import Place
-from memdb.storage import fulltext
-from memdb.storage.schema import pattern, record
-from memdb.storage.statement import Statement, each, param
+from memdb.layers.record import Place, Record
+from memdb.retrieval.experience.pool import Kind, best_of
+from memdb.retrieval.experience.relevance import LOOKED_AT
 from memdb.storage.transaction import Transaction
-from memdb.text.query import parse
 
 ANTI = "anti_pattern"
 LEAST_CONFIDENCE = 0.5  # of a pattern that is proposed (loki document)
+SHOWN_SOURCES = 5  # ids of the episodes that a pattern comes from, the newest of them
 
 Scored = Sequence[tuple[Experience, float]]
 
@@ -34,23 +33,19 @@ class Source(NamedTuple):
         name: what `_source` says of its memories.
         weight: its name in TASK_STRATEGIES.
         layer: the layer of its records.
-        matching: (tx, user_id, query, k) -> its best matches by BM25, with their scores.
+        kind: which of the layer's patterns are its own; None where all records are.
+        shape: makes a memory of a row.
+        columns: of a row.
         in_order: (tx, user_id, limit) -> the first in the documented order.
     """
 
     name: str
     weight: str
     layer: str
-    matching: Callable[[Transaction, str, str, int], Scored]
+    kind: str | None
+    shape: Callable[..., Experience]
+    columns: reading.Columns
     in_order: Callable[[Transaction, str, int], Sequence[Experience]]
-
-
-def _patterns_matching(tx: Transaction, user_id: str, query: str, k: int) -> Scored:
-    return patterns.scored(tx, user_id, query, k, anti=False)
-
-
-def _anti_matching(tx: Transaction, user_id: str, query: str, k: int) -> Scored:
-    return patterns.scored(tx, user_id, query, k, anti=True)
 
 
 def _patterns_in_order(tx: Transaction, user_id: str, limit: int) -> Sequence[Experience]:
@@ -63,43 +58,61 @@ def _anti_in_order(tx: Transaction, user_id: str, limit: int) -> Sequence[Experi
 
 # In the order in which equal weights stand (loki document, retrieve_relevant).
 SOURCES = (
-    Source("episodic", "episodic", EPISODE, episodes.scored, episodes.recent),
-    Source("semantic", "semantic", PATTERN, _patterns_matching, _patterns_in_order),
-    Source("procedural", "skills", SKILL, skills.scored, skills.all_of),
-    Source(ANTI, "anti_patterns", PATTERN, _anti_matching, _anti_in_order),
-)
-_KINDS = Statement(
-    select(record.c.id, KIND)
-    .select_from(record.outerjoin(pattern, pattern.c.record_id == record.c.id))
-    .where(record.c.id.in_(select(each("ids").c.value)), record.c.user_id.concat("") == param("user_id"))
+    Source("episodic", "episodic", EPISODE, None, episode_of, EPISODES, episodes.recent),
+    Source("semantic", "semantic", PATTERN, KINDS[0], pattern_of, PATTERNS, _patterns_in_order),
+    Source("procedural", "skills", SKILL, None, skill_of, SKILLS, skills.all_of),
+    Source(ANTI, "anti_patterns", PATTERN, KINDS[1], pattern_of, PATTERNS, _anti_in_order),
 )
 BY_NAME = {source.name: source for source in SOURCES}
 
 
-def matching(tx: Transaction, user_id: str, sources: Iterable[Source], query: str, k: int) -> dict[str, Scored]:
-    """Return the best matches of some sources, at most k of each, by the sources' names, in their order.
+def matching(
+    tx: Transaction, user_id: str, sources: Iterable[Source], query: str, k: int, *, least_confidence: float = 0.0
+) -> dict[str, Scored]:
+    """Return the best matches of some sources with their BM25 scores, by the sources' names, in their order.
 
-    Patterns and anti-patterns lie in one layer: where both are asked for, it is searched once, which spares a question
-    of common words a quarter of its time.
+    The best are those of memdb.retrieval.experience.pool. Patterns and anti-patterns lie in one layer: where both are
+    asked for, it is searched once, which spares a question of common words a quarter of its time.
+
+    Args:
+        k: how many of each at most; at least LOOKED_AT, by which a source's reach is told. The best by BM25 may be one
+            more.
+        least_confidence: of patterns; anti-patterns count whatever theirs is.
     """
     named = {source.name: source for source in sources}
-    both = _both_kinds(tx, user_id, query, k) if {"semantic", ANTI} <= named.keys() else {}
-    return {
-        name: both[name] if name in both else source.matching(tx, user_id, query, k) for name, source in named.items()
-    }
+    found: dict[str, dict[int, float]] = {}
+    for layer in dict.fromkeys(source.layer for source in named.values()):
+        wanted = {
+            name: Kind(source.kind, least_confidence if name == "semantic" else 0.0)
+            for name, source in named.items()
+            if source.layer == layer
+        }
+        found |= best_of(tx, user_id, layer, query, wanted, max(k, LOOKED_AT))
+    return {name: _made(tx, user_id, source, found[name]) for name, source in named.items()}
 
 
-def _both_kinds(tx: Transaction, user_id: str, query: str, k: int) -> dict[str, Scored]:
-    """Return the best patterns and the best anti-patterns; without a kind of which there may be others."""
-    fetch = 3 * k + 10
-    hits = fulltext.search(tx, parse(query), Place(PATTERN, user_id).within(), fetch)
-    kinds: dict[int, str] = dict(tx.all(_KINDS, ids=json.dumps([number for number, _ in hits]), user_id=user_id))
-    found: dict[str, Scored] = {}
-    for name, kind in zip(("semantic", ANTI), KINDS, strict=True):
-        best = [hit for hit in hits if kinds.get(hit[0]) == kind][:k]
-        if len(best) == k or len(hits) < fetch:
-            found[name] = reading.ranked(tx, user_id, dict(best), pattern_of, PATTERNS)
-    return found
+def _made(tx: Transaction, user_id: str, source: Source, scores: Mapping[int, float]) -> Scored:
+    """Return memories with their scores, in the order of the scores given."""
+    order = {number: at for at, number in enumerate(scores)}
+    rows = sorted(reading.by_ids(tx, user_id, order, source.columns), key=lambda row: order[row[0]])
+
+    def shape(record: Record, *own: Any) -> tuple[Experience, float]:
+        return source.shape(record, *own), scores.get(record.id, 0.0)
+
+    return [*reading.shaped(tx, rows, shape, source.columns)]
+
+
+def form_of_answer(memory: Experience) -> dict[str, Any]:
+    """Return a memory's dict as retrievals return it: of a pattern's many source_episodes the last SHOWN_SOURCES.
+
+    A pattern may come from thousands of episodes, whose ids would cost more tokens than all that it says. How many
+    there are stands in source_episode_count; the store's get() gives all.
+    """
+    form = memory.to_dict()
+    if isinstance(memory, SemanticPattern):
+        form["source_episodes"] = memory.source_episodes[-SHOWN_SOURCES:]
+        form["source_episode_count"] = len(memory.source_episodes)
+    return form
 
 
 def id_of(memory: Experience) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -64,6 +65,11 @@ TASK_SIGNALS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }
 
+# What the document's words for debugging mean, in other words. They count in a goal that holds none of the document's
+# own for it, so that what the document decides stays as it is ("add a timeout" is an implementation).
+DEBUGGING = "debugging"
+OTHER_WORDS = ("fail", "failure", "time out", "timeout", "stack trace", "stacktrace", "traceback")
+
 
 class Signal(NamedTuple):
     """A word or phrase that speaks for a kind of task.
@@ -71,7 +77,7 @@ class Signal(NamedTuple):
     Args:
         task_type: the kind.
         where: "goal", "action_type" or "phase".
-        phrase: as it stands in TASK_SIGNALS.
+        phrase: as it stands in TASK_SIGNALS, or in OTHER_WORDS.
         points: what it is worth.
     """
 
@@ -85,10 +91,15 @@ _KIND_OF = {
     where: {phrase: kind for kind, signals in TASK_SIGNALS.items() for phrase in signals[where]} for where in POINTS
 }
 _PHRASES = {where: Phrases(kinds) for where, kinds in _KIND_OF.items()}
+_OTHER = Phrases(OTHER_WORDS)
+_ERROR_NAME = re.compile(r"\w*[^\W_](?=(?:Error|Exception)s?\b)")  # what stands before Error in TypeError
 
 
 def task_signals(context: Mapping[str, Any]) -> list[Signal]:
     """Return what speaks for each kind of task: whole words with any regular ending, each once.
+
+    The name of an error, such as TypeError or TimeoutException, is the word error or exception. Where no word of the
+    document speaks for debugging in a goal, OTHER_WORDS do.
 
     Args:
         context: `goal` is a sentence, `action_type` a tool's name (readFile and read_file are one), `phase` a word.
@@ -105,9 +116,13 @@ def task_signals(context: Mapping[str, Any]) -> list[Signal]:
     found = []
     for where, points in POINTS.items():
         text = _text(context, where)[:LOOKED_CHARS]
+        if where == "goal":
+            text = _ERROR_NAME.sub("", text)
         words = name_parts(text) if where == "action_type" else tokens(fold(text))
         kinds = _KIND_OF[where]
         found += [Signal(kinds[phrase], where, phrase, points) for phrase in _PHRASES[where].among(words)]
+        if where == "goal" and all(signal.task_type != DEBUGGING for signal in found):
+            found += [Signal(DEBUGGING, where, phrase, points) for phrase in _OTHER.among(words)]
     return found
 
 

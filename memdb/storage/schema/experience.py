@@ -62,6 +62,7 @@ aging = Table(
     Column("session_id", Text, nullable=False, server_default=text("''")),
     Column("layer", Text, nullable=False),
     Column("aged_at", Text, nullable=False),
+    Column("rate", Float, nullable=False, server_default=text("0.023104906018664842")),  # what a day took: exp(-rate)
     PrimaryKeyConstraint("user_id", "layer", "session_id", name="aging_pk"),
 )
 

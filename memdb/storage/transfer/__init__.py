@@ -59,7 +59,7 @@ UTF-8, one JSON object a line, lines end with a line feed. The lines stand in th
         "replaced_at": "...", "metadata": {"author": "agent", "act": "write"}, "content": "Ana likes tea."}
        {"kind": "memory_config", "session_id": "s1", "updated_at": "...", "config": {"eviction_strategy": "discard"}}
        {"kind": "consolidation", "session_id": "s1", "failures": 2, "reason": "no tool call", "failed_at": "..."}
-       {"kind": "aging", "session_id": "", "layer": "episode", "aged_at": "..."}
+       {"kind": "aging", "session_id": "", "layer": "episode", "aged_at": "...", "rate": 0.0231}
 
    The record that a `version` is an earlier text of stands before it, or is in the file that it is imported into; who
    wrote it and how stands in its metadata. Where an import replaces, a text of the file that has the number of another

@@ -132,6 +132,9 @@ class Standing:
     def meet(self, entry: Entry) -> bool | None:
         """Return whether the row that is there says the same; None when there is none."""
         found = self._there(entry)
+        if found is not None and entry.kind == "aging":  # no conflict: the later time stays, or importance ages twice
+            there, here = (columns[IDENTITY["aging"]] for columns in (found, entry.columns))
+            return True if isinstance(there, str) and there >= here else None
         return None if found is None else self._same(found, entry, exact=self._exact)
 
     def put(self, entry: Entry) -> None:

@@ -8,9 +8,10 @@
         index.json, timeline.json            made of the others
         <namespace>/                         the same again
 
-The JSON is the record: a .md beside its .json, the index and the timeline are written and not read. A namespace is a
-user of its own, by default <user>/<namespace>. A folder that memdb wrote says in `memdb.json` whose it is and what each
-file was.
+The JSON is the record: a .md beside its .json, the index and the timeline are written and not read. A skill that is a
+.md alone is read from that: the title as its name, the sections that memdb.layers.experience.skill_file names, and a
+list under no heading as its steps. A namespace is a user of its own, by default <user>/<namespace>. A folder that memdb
+wrote says in `memdb.json` whose it is and what each file was.
 """
 
 from __future__ import annotations

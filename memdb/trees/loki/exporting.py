@@ -262,7 +262,11 @@ def _finish(root: Path, old: Manifest, new: Manifest, last: list[tuple[str, byte
 def _remove(root: Path, path: str) -> None:
     """Remove a file of an earlier export, and its folder when that is empty then; the manifest is not trusted."""
     target = root / path
-    inside = Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(root))
+    try:
+        inside = Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(root))
+        inside = inside and (target.is_symlink() or target.is_file())
+    except (OSError, ValueError):  # no name that a file can have
+        return
     if ".." in Path(path).parts or path.partition("/")[0] not in (EPISODES, SEMANTIC, SKILLS) or not inside:
         return
     with told_of(target, "remove"):

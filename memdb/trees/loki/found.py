@@ -17,11 +17,11 @@ from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.form import Experience
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skill import ProceduralSkill, skill_id
-from memdb.layers.experience.skill_file import skill_from_markdown
 from memdb.text.check import MAX_CONTENT_BYTES
 from memdb.trees.loki.entries import entries, without_added
 from memdb.trees.loki.files import MAX_JSON_BYTES, File, as_object, as_text, contents, files
 from memdb.trees.loki.layout import ANTI_PATTERNS, EPISODES, PATTERNS, SEMANTIC, SKILLS, Part, is_day
+from memdb.trees.loki.skill_text import skill_of_text
 
 MAX_LIST_BYTES = 300 * 1024 * 1024  # of a file of patterns, which is parsed an entry at a time
 
@@ -171,7 +171,7 @@ def _skill(raw: bytes, modified: datetime) -> ProceduralSkill:
 
 
 def _skill_of_text(file: File, raw: bytes, modified: datetime) -> ProceduralSkill:
-    return _named(skill_from_markdown(as_text(raw), name=file.stem))
+    return _named(skill_of_text(as_text(raw), file.stem))
 
 
 def _named(skill: ProceduralSkill) -> ProceduralSkill:

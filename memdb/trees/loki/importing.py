@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdb.errors import NotFound
+from memdb.errors import InvalidInput, NotFound
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.markdown.report import Skipped
 from memdb.scope import DEFAULT_USER
@@ -91,6 +91,8 @@ async def import_experience(
 
 
 def _parts(root: Path, user_id: str | None, namespaces: Mapping[str, str | None] | None) -> list[Part]:
+    if namespaces is not None and not isinstance(namespaces, Mapping):
+        raise InvalidInput("namespaces must be a dict: the user of each namespace, or None for <user>/<namespace>")
     known = namespaces_in(root)
     wanted = dict.fromkeys(known) if namespaces is None else namespaces
     if missing := next((name for name in wanted if name not in known), None):

@@ -456,3 +456,29 @@ async def test_namespaces_go_out_only_when_they_are_named(db: Database, tmp_path
     for name in ("semantic", "../x", "", "a/b", "x" * 101):
         with pytest.raises(InvalidInput, match="cannot be a namespace"):
             await export_experience(db, tmp_path / "no", user_id="alice", namespaces={name: None})
+
+
+@pytest.mark.parametrize(
+    ("body", "steps", "description"),
+    [
+        ("What for.\n\n1. Open\n2. Type\n", ["Open", "Type"], "What for."),
+        ("- Open\n- Type\n", ["Open", "Type"], ""),
+        ("- safe\n- quick\n\n1. Open\n   the door\n\n2. Type\n", ["Open\nthe door\n", "Type"], "- safe\n- quick"),
+        ("Why.\n\n1. Open\n\nThat is all.", ["Open"], "Why.\n\nThat is all."),
+        ("Why.\n\n- no step\n\n## Steps\n\n1. Open", ["Open"], "Why.\n\n- no step"),
+        ("Why.\n\n## Background\n\n- no step", [], "Why.\n\n## Background\n\n- no step"),
+        ("```\n1. no step\n```", [], "```\n1. no step\n```"),
+        ("1986 was a year. - So", [], "1986 was a year. - So"),
+    ],
+)
+async def test_a_list_under_no_heading_is_the_steps_of_a_skill_that_is_text_alone(
+    db: Database, tmp_path: Path, body: str, steps: list[str], description: str
+) -> None:
+    put(tmp_path / "semantic/patterns.json", {"patterns": []})
+    put(tmp_path / "skills/log-in.md", f"# Log in\n\n{body}")
+    assert (await import_experience(db, tmp_path)).skills == 1
+    skill = await stores(db, "default")[2].get("skill-log-in")
+    assert skill is not None
+    assert [step.strip() for step in skill.steps] == [step.strip() for step in steps]
+    assert skill.description == description
+    assert (await import_experience(db, tmp_path)).same == 1
