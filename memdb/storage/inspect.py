@@ -68,10 +68,12 @@ def _note(report: CheckReport, sentence: str, *, repaired: bool) -> None:
 
 def _check_objects(connection: sqlite3.Connection, report: CheckReport, repair: bool, writable: bool) -> None:
     """The schema's own parts: a shell may have dropped a trigger, and the index would drift without a word."""
-    there = {
-        (kind, name): sql
-        for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    }
+    # As bytes: where a bit has flipped, it is no UTF-8.
+    rows = connection.execute(
+        "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master WHERE sql IS NOT NULL"
+    )
+    texts = ([text.decode(errors="replace") for text in row] for row in rows)
+    there = {(kind, name): sql for kind, name, sql in texts}
     wrong = [item for item in objects() if _plain(there.get((item.kind, item.name), "")) != _plain(item.text)]
     for item in wrong:
         state = "is missing" if (item.kind, item.name) not in there else "is not as it was made"
