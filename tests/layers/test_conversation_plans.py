@@ -96,7 +96,9 @@ def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, na
     values = {param: VALUES.get(param, 5) for param in re.findall(r":(\w+)", sql)}
     plan = [row[3] for row in shell.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     for step in plan:
-        assert not step.startswith("SCAN") or "VIRTUAL TABLE" in step or step == "SCAN sqlite_sequence", plan  # of few rows
+        assert not step.startswith("SCAN") or "VIRTUAL TABLE" in step or step == "SCAN sqlite_sequence", (
+            plan
+        )  # of few rows
         assert "TEMP B-TREE" not in step, plan
         assert "ANY(" not in step, plan  # a skip-scan: through the index of all users
         if step.startswith("SEARCH") and " record " in f"{step} ":

@@ -84,9 +84,7 @@ def limits(days: float, now: str, at_once: int, name: str = "at_once") -> tuple[
     return until, check_range(at_once, name, 1, MAX_LIMIT)
 
 
-def step(
-    tx: Transaction, place: Place, until: str, after: Position, at_once: int, most: int | None = None
-) -> Cleaned:
+def step(tx: Transaction, place: Place, until: str, after: Position, at_once: int, most: int | None = None) -> Cleaned:
     """Delete those of the next old episodes that nothing refers to; what belongs to them goes along.
 
     Args:

@@ -217,6 +217,7 @@ class EpisodicMemory(RecalledExperience[Mode]):
     async def cleanup_old(self: EpisodicMemory[Live], days: float = 30, *, at_once: int = cleanup.AT_ONCE) -> int:
         """Delete episodes that began more than some days ago, but those that a pattern or a skill refers to.
 
+        Patterns refer to the episodes that taught them: after a consolidation most of those that it has seen stay.
         What belongs to them goes with them: index, timeline, vectors, recalls. It takes as many transactions as it
         needs, each of at most `at_once` episodes, so that others read and write meanwhile; when it is cancelled, what
         is gone is gone. Inside an atomic unit, use `cleanup_some`.

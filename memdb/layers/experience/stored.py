@@ -240,6 +240,8 @@ class RecalledExperience(Layer[Mode]):
         """Count that one was recalled, with the score it had; it becomes more important by it (memdb.storage.recalls).
 
         Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
+        Where its importance ages (apply_decay was called before), what time has taken since comes off first, then the
+        boost is added: after a long pause it can be less important than it was shown to be.
 
         Raises:
             InvalidInput: the score is not a finite number of at least 0.

@@ -219,7 +219,8 @@ class MemoryEngine(Shelves[Mode]):
         changes nothing. Of more than 20,000 episodes the newest are taken.
 
         Args:
-            since_hours: at least 0.
+            since_hours: at least 0. Episodes that began longer ago, by the database's clock, are not looked at: after a
+                first import, or a pause, give more, such as 24 * 60 for two months.
 
         Raises:
             InvalidInput: since_hours is not what it must be, or this is inside an atomic unit.

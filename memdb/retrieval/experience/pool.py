@@ -25,7 +25,7 @@ from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.text.query import parse
 
-POOL = 100  # matches of a layer that are ranked at least: 200 make a question of 10 words a quarter slower
+POOL = 50  # matches of a layer that are ranked at least: with 200 a question of 10 words took a half longer
 TIMES = 2  # as many as are wanted
 LARGEST_POOL = 4_000  # where so many are as good that the pool's edge may cut off a better one
 GOAL_CHARS = 500  # by which episodes are told apart

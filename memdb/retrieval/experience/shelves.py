@@ -72,7 +72,8 @@ class Shelves(Layer[Mode]):
     async def cleanup_old(self: Shelves[Live], days: float = 30) -> int:
         """Delete episodes that began more than some days ago, but what patterns and skills refer to; how many went.
 
-        It takes several transactions, so that others read and write meanwhile; see EpisodicMemory.cleanup_old.
+        After a consolidation most are referred to by patterns, and stay. It takes several transactions, so that others
+        read and write meanwhile; see EpisodicMemory.cleanup_old.
         """
         return await self.episodic.cleanup_old(days)
 
