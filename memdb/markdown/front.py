@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
-from frontmatter.default_handlers import YAMLHandler
 
-from memdb.errors import InvalidInput
+from memdb.text.front import HANDLER, join_front, split_front
 
-MAX_FRONT_BYTES = 1024 * 1024
-
-# The handler's own pattern takes the white space after the line too, and with it the beginning of the text.
-_HANDLER = YAMLHandler(fm_boundary=re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE))
 _NOTHING = ("", "~", "null", "Null", "NULL")
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -39,29 +33,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     Raises:
         InvalidInput: it is no valid YAML, or too large.
     """
-    if not _HANDLER.detect(text):
-        return {}, text
-    try:
-        raw, body = _HANDLER.split(text)
-    except ValueError:
-        return {}, text
-    if len(raw.encode()) > MAX_FRONT_BYTES:
-        raise InvalidInput(f"its front matter is larger than {MAX_FRONT_BYTES:,} bytes")
-    if not raw.strip():
-        return {}, body
-    found = _load(raw)
-    return (found, body) if isinstance(found, dict) else ({}, text)
-
-
-def _load(raw: str) -> Any:
-    try:
-        return _HANDLER.load(raw, Loader=_Texts)
-    except yaml.MarkedYAMLError as error:
-        line = f" in line {error.problem_mark.line + 2}" if error.problem_mark else ""
-        raise InvalidInput(f"its front matter is no valid YAML{line}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidInput(f"its front matter is no valid YAML: {reason}") from None
+    return split_front(text, lambda raw: HANDLER.load(raw, Loader=_Texts))
 
 
 def join(fields: dict[str, Any], body: str) -> str:
@@ -70,7 +42,5 @@ def join(fields: dict[str, Any], body: str) -> str:
     Raises:
         InvalidInput: the fields are too large for that.
     """
-    head = _HANDLER.export(fields, sort_keys=False, default_flow_style=None, width=2**31 - 1)
-    if len(head.encode()) >= MAX_FRONT_BYTES:
-        raise InvalidInput(f"its front matter would be larger than {MAX_FRONT_BYTES:,} bytes, too large to be read")
-    return f"---\n{head}\n---\n{body}"
+    head = HANDLER.export(fields, sort_keys=False, default_flow_style=None, width=2**31 - 1)
+    return join_front(f"{head}\n", body)

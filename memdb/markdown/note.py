@@ -17,11 +17,12 @@ from memdb.markdown import front
 from memdb.markdown.links import Link, find_links
 from memdb.storage.clock import to_text
 from memdb.text.check import MAX_CONTENT_BYTES, MAX_TITLE_CHARS
+from memdb.text.front import MAX_FRONT_BYTES
 from memdb.text.headline import first_paragraph, heading
 from memdb.text.keywords import extract_keywords
 from memdb.text.prose import prose
 
-MAX_NOTE_BYTES = MAX_CONTENT_BYTES + front.MAX_FRONT_BYTES
+MAX_NOTE_BYTES = MAX_CONTENT_BYTES + MAX_FRONT_BYTES
 PAGE = "page"  # the kind of a link that front matter gives as a page's id
 
 _BOM = b"\xef\xbb\xbf"

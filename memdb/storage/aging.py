@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -18,7 +17,6 @@ HALF_LIFE_DAYS = 30.0
 BOOST = 0.1  # what a recall adds, of what is missing to 1
 _MOST = repr(sys.float_info.max)
 _TIME = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
-RATE_A_DAY = math.log(2) / HALF_LIFE_DAYS
 
 
 def is_number(value: ColumnElement[Any]) -> ColumnElement[bool]:

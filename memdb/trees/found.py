@@ -25,9 +25,9 @@ from memdb.trees.layout import (
     Owners,
     Roots,
 )
+from memdb.trees.reading import MAX_JSON_BYTES, as_text, contents
 
 MAX_FILE_BYTES = 300 * 1024 * 1024
-MAX_JSON_BYTES = 32 * 1024 * 1024  # of what is no tool result: parsed, it takes twenty times as much
 NOTE_ENDINGS = (".md", ".markdown")
 
 
@@ -118,7 +118,7 @@ def _data(root: Path, owners: Owners) -> Iterator[Found | None]:
                 continue
             user_id, page_id = owner
             scope = Scope(user_id, owners.unscoped.session_id)
-            raw, reason, modified = _bytes(root / path)
+            raw, modified, reason = contents(root / path, MAX_FILE_BYTES)
             yield Found(path, "note", len(raw), scope, page_id or "", raw, reason, modified=modified)
 
 
@@ -145,27 +145,16 @@ def _raised(error: OSError) -> None:
         raise StorageError(f"cannot read {error.filename}: {error.strerror or error}") from error
 
 
-def _bytes(path: Path, most: int = MAX_FILE_BYTES) -> tuple[bytes, str, float]:
-    """Return a file's bytes, why it cannot be taken, and when it was last changed."""
-    try:
-        stat = path.stat()
-        if stat.st_size > most:
-            return b"", f"it is larger than {most:,} bytes", 0.0
-        return path.read_bytes(), "", stat.st_mtime
-    except OSError as error:
-        return b"", f"it cannot be read ({error.strerror or error})", 0.0
-
-
 def _text(root: Path, path: str, kind: str, scope: Scope) -> Found:
-    raw, reason, modified = _bytes(root / path)
+    raw, modified, reason = contents(root / path, MAX_FILE_BYTES)
     try:
-        return Found(path, kind, len(raw), scope, value=raw.decode("utf-8-sig"), reason=reason, modified=modified)
-    except UnicodeDecodeError as error:
-        return Found(path, kind, len(raw), scope, reason=f"it is not UTF-8 (byte {error.start + 1})", raw=raw)
+        return Found(path, kind, len(raw), scope, value=as_text(raw), reason=reason, modified=modified)
+    except InvalidInput as error:
+        return Found(path, kind, len(raw), scope, reason=str(error), raw=raw)
 
 
 def _json(root: Path, path: str, kind: str, scope: Scope) -> Found:
-    raw, reason, _ = _bytes(root / path, MAX_FILE_BYTES if kind == "tool_result" else MAX_JSON_BYTES)
+    raw, _, reason = contents(root / path, MAX_FILE_BYTES if kind == "tool_result" else MAX_JSON_BYTES)
     if reason:
         return Found(path, kind, scope=scope, reason=reason)
     try:

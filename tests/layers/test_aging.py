@@ -16,6 +16,7 @@ from memdb.layers.experience.patterns import SemanticMemory
 from memdb.layers.experience.skills import ProceduralMemory
 from memdb.layers.layer import Inside, Live
 from memdb.storage import aging
+from memdb.storage.schema import aging as aging_table
 from memdb.testing import FrozenClock
 from memdb.testing.clock import NOON
 
@@ -39,7 +40,8 @@ async def worth(episodes: EpisodicMemory[Live], id: str = "e") -> float:
 def test_the_figures_are_those_of_the_models() -> None:
     for name in ("FIRST", "LEAST", "HALF_LIFE_DAYS", "BOOST"):
         assert getattr(aging, name) == getattr(models, name)
-    assert math.exp(-aging.RATE_A_DAY * 30) == pytest.approx(models.decay_factor(30))
+    a_day = float(aging_table.c.rate.server_default.arg.text)  # type: ignore[union-attr]
+    assert math.exp(-a_day * 30) == pytest.approx(models.decay_factor(30))
 
 
 @pytest.mark.parametrize("first", [0.5, 0.8, 1.0, 0.004, 0.0, -0.5, 3.0])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memdb.errors import InvalidInput
-from memdb.layers.experience.front_matter import MAX_FRONT_BYTES
 from memdb.layers.experience.parts import ErrorFix
 from memdb.layers.experience.skill import ProceduralSkill
 from memdb.layers.experience.skill_file import skill_from_markdown, skill_to_markdown
+from memdb.text.front import MAX_FRONT_BYTES
 
 FULL = ProceduralSkill(
     id="skill-api",

@@ -9,9 +9,9 @@ import pytest
 
 from memdb import InvalidInput, KnowledgePage
 from memdb.layers.models import MAX_REFERENCES
-from memdb.markdown import front
 from memdb.markdown.links import Link
 from memdb.markdown.note import Note, id_in, parse, render
+from memdb.text.front import MAX_FRONT_BYTES
 from memdb.text.headline import MAX_SUMMARY_CHARS
 
 
@@ -117,7 +117,7 @@ def test_what_follows_the_front_matter_is_the_content_to_the_letter():
         "? " * 100_000,
         "{a: " * 100_000,
         "a: " + "[" * 900 + "]" * 900,
-        "a: " + "x" * front.MAX_FRONT_BYTES,
+        "a: " + "x" * MAX_FRONT_BYTES,
     ],
 )
 def test_broken_front_matter_is_told(front_matter):
@@ -377,4 +377,4 @@ def test_keywords_by_rule_are_not_written():
 
 def test_a_page_whose_front_matter_could_not_be_read_again_is_not_written():
     with pytest.raises(InvalidInput, match="front matter"):
-        render(KnowledgePage(id="x", title="t", summary="s" * front.MAX_FRONT_BYTES))
+        render(KnowledgePage(id="x", title="t", summary="s" * MAX_FRONT_BYTES))

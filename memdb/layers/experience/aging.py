@@ -8,11 +8,11 @@ from sqlalchemy import select, true
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_score
-from memdb.layers.experience.importance import HALF_LIFE_DAYS, HALVING
+from memdb.layers.experience.importance import HALVING
 from memdb.layers.experience.stored import as_time
 from memdb.layers.reading import here
 from memdb.layers.record import Place
-from memdb.storage.aging import AGING_LAYERS, aged, importance
+from memdb.storage.aging import AGING_LAYERS, HALF_LIFE_DAYS, aged, importance
 from memdb.storage.clock import from_text
 from memdb.storage.schema import aging, recall, record
 from memdb.storage.statement import Statement, insert, param

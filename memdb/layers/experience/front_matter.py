@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
-from frontmatter.default_handlers import YAMLHandler
 
 from memdb.errors import InvalidInput
+from memdb.text.front import join_front, split_front
 
-MAX_FRONT_BYTES = 1024 * 1024
-
-# The handler's own pattern takes the white space after the line too, and with it the beginning of the text.
-_HANDLER = YAMLHandler(fm_boundary=re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE))
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _TIME = "tag:yaml.org,2002:timestamp"
@@ -37,8 +32,6 @@ def _number(kind: str) -> Any:
     return read
 
 
-# What PyYAML raises of a value that is not what its tag says: !!int "", !!bool x, !!timestamp x.
-_OF_VALUES = (LookupError, AttributeError, ArithmeticError)
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number(_kind))
 
@@ -54,14 +47,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     Raises:
         InvalidInput: it is no valid YAML, or too large.
     """
-    try:
-        raw, body = _HANDLER.split(text) if _HANDLER.detect(text) else ("", text)
-    except ValueError:
-        return {}, text
-    if len(raw.encode()) > MAX_FRONT_BYTES:
-        raise InvalidInput(f"its front matter is larger than {MAX_FRONT_BYTES:,} bytes")
-    found = _load(raw) if raw.strip() else {}
-    return (found, body) if isinstance(found, dict) else ({}, text)
+    return split_front(text, _load)
 
 
 def join(fields: dict[str, Any], body: str) -> str:
@@ -71,21 +57,10 @@ def join(fields: dict[str, Any], body: str) -> str:
         InvalidInput: the fields are too large for that.
     """
     head: str = yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
-    if len(head.encode()) > MAX_FRONT_BYTES:
-        raise InvalidInput(f"its front matter would be larger than {MAX_FRONT_BYTES:,} bytes, too large to be read")
-    return f"---\n{head}---\n{body}"
+    return join_front(head, body)
 
 
 def _load(raw: str) -> Any:
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=_SafeLoader)):
-            raise InvalidInput("its front matter refers to itself (*), and so could stand for gigabytes; write it out")
-        return yaml.load(raw, Loader=_Loader)
-    except InvalidInput:
-        raise
-    except yaml.MarkedYAMLError as error:
-        line = f" in line {error.problem_mark.line + 2}" if error.problem_mark else ""
-        raise InvalidInput(f"its front matter is no valid YAML{line}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError, *_OF_VALUES) as error:
-        told = str(error).partition("\n")[0] or type(error).__name__
-        raise InvalidInput(f"its front matter is no valid YAML: {told}") from None
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(raw, Loader=_SafeLoader)):
+        raise InvalidInput("its front matter refers to itself (*), and so could stand for gigabytes; write it out")
+    return yaml.load(raw, Loader=_Loader)

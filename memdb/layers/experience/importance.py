@@ -12,13 +12,10 @@ from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_score
 from memdb.layers.experience.fields import as_moment
 from memdb.layers.experience.form import Experience
+from memdb.storage.aging import BOOST, FIRST, HALF_LIFE_DAYS, LEAST
 from memdb.text.scripts import fold, tokens
 
-FIRST = 0.5  # of what has none
-LEAST = 0.01  # what decay leaves at least
-HALF_LIFE_DAYS = 30.0
 HALVING = math.log(2)  # the rate at which a half-life is one
-BOOST = 0.1
 PLACES = 3  # to which calculate_importance rounds
 
 _LASTING = ("last_accessed", "timestamp", "last_used")  # where decay begins: the first that says a time

@@ -18,12 +18,11 @@ from memdb.layers import records
 from memdb.layers.arguments import check_key
 from memdb.layers.experience.fields import as_moment
 from memdb.layers.experience.form import Experience
-from memdb.layers.experience.importance import FIRST
 from memdb.layers.layer import Layer, Mode, reads, reads_counts
 from memdb.layers.reading import Columns, here
 from memdb.layers.recall import RecallStats
 from memdb.layers.record import Place, Record, row
-from memdb.storage.aging import is_number, recalled_at
+from memdb.storage.aging import FIRST, is_number, recalled_at
 from memdb.storage.clock import to_text
 from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, each, insert, json_field, param

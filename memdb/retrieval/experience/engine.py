@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_limit
 from memdb.layers.experience.aging import age
-from memdb.layers.experience.importance import HALF_LIFE_DAYS, HALVING
+from memdb.layers.experience.importance import HALVING
 from memdb.layers.layer import Live, Mode, reads
 from memdb.retrieval.experience import overview, similarity
 from memdb.retrieval.experience.consolidating import ConsolidationResult
@@ -20,6 +20,7 @@ from memdb.retrieval.experience.shelves import Shelves
 from memdb.retrieval.experience.sources import count_recalled
 from memdb.retrieval.meaning.hybrid import HybridSearch
 from memdb.scope import Scope
+from memdb.storage.aging import HALF_LIFE_DAYS
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 from memdb.text.tokens import TokenCounter

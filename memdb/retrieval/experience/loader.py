@@ -13,6 +13,7 @@ from memdb.retrieval.experience import overview
 from memdb.retrieval.experience.budget import fitting
 from memdb.retrieval.experience.engine import Counter, MemoryEngine
 from memdb.retrieval.experience.engine_given import check_engine
+from memdb.retrieval.experience.merging import LEAD
 from memdb.retrieval.experience.relevance import Matched, Ranked, ranked
 from memdb.retrieval.experience.retrieving import MAX_BUDGET, as_dict
 from memdb.retrieval.experience.sources import SOURCES, count_recalled, matching
@@ -32,8 +33,6 @@ MAX_RECORDS = 20
 FULL = "full"  # what `_layer` says of whole records
 
 _WORD = re.compile(r"\w+")
-# What the texts of consolidated patterns begin with (memdb.retrieval.experience.clustering): it is no topic's own.
-_LEAD = re.compile(r"(?:\w+ tasks (?:about|such as:)|Avoid:) ")
 # Words that say how somebody asks, not about what.
 ASKING = STOP_WORDS | {
     *("about", "exactly", "exact", "detail", "details", "detailed", "specific", "specifically", "full", "complete"),
@@ -178,7 +177,7 @@ def _topics(index: Mapping[str, Any], overlap: Overlap) -> list[dict[str, Any]]:
     """Return the topics that have to do with a query, the most relevant first."""
     found = []
     for topic in index["topics"]:
-        share = overlap.score(topic["id"], _LEAD.sub("", topic["summary"], count=1), "")
+        share = overlap.score(topic["id"], LEAD.sub("", topic["summary"], count=1), "")
         relevance = min(1.0, topic["relevance_score"] + BY_WORDS * share)
         if share > 0 and relevance >= RELEVANT:
             found.append({**topic, "relevance_score": round(relevance, 3), "_layer": "index"})

@@ -20,8 +20,8 @@ MORE_SURE = 0.05  # what new episodes add to a confidence
 SUREST = 0.99
 MAX_COMPARED = 100  # patterns that one is compared with: those that share its rarest words
 
-# What every text of clustering begins with: it would make all of them alike.
-_LEAD = re.compile(r"(?:\w+ tasks (?:about|such as:)|Avoid:) ")
+# What every text of clustering begins with: it would make all of them alike, and is no topic's own.
+LEAD = re.compile(r"(?:\w+ tasks (?:about|such as:)|Avoid:) ")
 
 
 class Features(NamedTuple):
@@ -44,7 +44,7 @@ class Features(NamedTuple):
 
 def features(pattern: SemanticPattern) -> Features:
     """Return what of a pattern is compared."""
-    lead = _LEAD.match(pattern.pattern)
+    lead = LEAD.match(pattern.pattern)
     wrong = pattern.incorrect_approach
     return Features(
         words=telling_words(pattern.pattern[lead.end() :] if lead else pattern.pattern),

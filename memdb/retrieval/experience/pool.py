@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 from sqlalchemy import case, func, literal_column, select
 
-from memdb.layers.experience.importance import FIRST
 from memdb.layers.experience.stored import EPISODE, texts
 from memdb.layers.experience.stored_patterns import CONFIDENCE, KIND
 from memdb.layers.reading import alive
 from memdb.layers.record import Place
 from memdb.retrieval.experience.relevance import said_again, share
 from memdb.storage import fulltext
-from memdb.storage.aging import is_number
+from memdb.storage.aging import FIRST, is_number
 from memdb.storage.schema import pattern, recall, record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from memdb.errors import InvalidInput, StorageError
 from memdb.text.check import is_valid
+from memdb.trees.reading import as_text
 
-MAX_JSON_BYTES = 32 * 1024 * 1024  # of what is parsed as a whole: it takes twenty times as much
 LINK = "it is a link, and links are not followed"
 
 
@@ -27,20 +27,6 @@ class File(NamedTuple):
 
     path: str
     stem: str
-    reason: str = ""
-
-
-class Contents(NamedTuple):
-    """What a file holds.
-
-    Args:
-        raw: its bytes; b"" where they cannot be had.
-        modified: when it was last changed.
-        reason: why it cannot be taken; "" where it can.
-    """
-
-    raw: bytes
-    modified: datetime
     reason: str = ""
 
 
@@ -76,35 +62,12 @@ def files(root: Path, folder: str, ending: str, *, deep: bool = True) -> Iterato
                 yield File(within, stem, "" if is_valid(within) else "its name is not UTF-8: give it another")
 
 
-def contents(path: Path, most: int) -> Contents:
-    """Return what a file of at most so many bytes holds."""
-    try:
-        stat = path.stat()
-        modified = _moment(stat.st_mtime)
-        if stat.st_size > most:
-            return Contents(b"", modified, f"it is larger than {most:,} bytes")
-        return Contents(path.read_bytes(), modified)
-    except OSError as error:
-        return Contents(b"", _moment(0), f"it cannot be read ({error.strerror or error})")
-
-
-def _moment(seconds: float) -> datetime:
+def moment(seconds: float) -> datetime:
+    """Return a file's time; that of 1970 where it is beyond all years."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):  # beyond all years
+    except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC)
-
-
-def as_text(raw: bytes) -> str:
-    """Return bytes as text.
-
-    Raises:
-        InvalidInput: they are not UTF-8.
-    """
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"it is not UTF-8 (byte {error.start + 1})") from None
 
 
 def as_object(raw: bytes) -> dict[str, Any]:

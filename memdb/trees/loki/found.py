@@ -19,9 +19,10 @@ from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skill import ProceduralSkill, skill_id
 from memdb.text.check import MAX_CONTENT_BYTES
 from memdb.trees.loki.entries import entries, without_added
-from memdb.trees.loki.files import MAX_JSON_BYTES, File, as_object, as_text, contents, files
+from memdb.trees.loki.files import File, as_object, files, moment
 from memdb.trees.loki.layout import ANTI_PATTERNS, EPISODES, PATTERNS, SEMANTIC, SKILLS, Part, is_day
 from memdb.trees.loki.skill_text import skill_of_text
+from memdb.trees.reading import MAX_JSON_BYTES, as_text, contents
 
 MAX_LIST_BYTES = 300 * 1024 * 1024  # of a file of patterns, which is parsed an entry at a time
 
@@ -100,11 +101,11 @@ def _name(file: File) -> str:
 
 def _read(blank: Found, path: Path, read: Callable[[bytes, datetime], Any], most: int = MAX_JSON_BYTES) -> Found:
     """Return what `read` makes of a file's bytes and time, or why it cannot."""
-    raw, modified, reason = contents(path, most)
+    raw, seconds, reason = contents(path, most)
     if reason:
         return replace(blank, reason=reason)
     try:
-        return replace(blank, value=read(raw, modified), size=len(raw))
+        return replace(blank, value=read(raw, moment(seconds)), size=len(raw))
     except MemdbError as error:
         return replace(blank, reason=str(error), raw=raw, size=len(raw))
 
