@@ -98,11 +98,14 @@ def export(
     began = time.perf_counter()
     with _bar("Exporting", bytes=False) as progress:
         done = run(_export(file, out, user, session, force, progress))
+    _tell_exported(file, out, done, time.perf_counter() - began, as_json)
+
+
+def _tell_exported(file: str, out: str, done: Exported, seconds: float, as_json: bool) -> None:
     for problem in done.problems:
         output.complain(problem)
     if done.damaged > len(done.problems):
         output.complain(f"{output.amount(done.damaged, 'row')} in all could not be read and were exported as bytes")
-    seconds = time.perf_counter() - began
     if as_json:
         output.emit({"file": file, "out": out, **asdict(done), "seconds": round(seconds, 3)})
     elif out != STDIO:
@@ -169,16 +172,7 @@ def import_(
     if source != STDIO and Path(source).is_dir():
         if skip_damaged:
             raise InvalidInput("--skip-damaged is for exports: of a tree, damaged files are always left out and named")
-        if holds_experience(source):
-            if session is not None:
-                raise InvalidInput(
-                    "--session is for trees of local-ai: episodes, patterns and skills are of no session"
-                )
-            import_folder(file, source, user, namespace, replace, as_json, partial(_bar, "Importing", bytes=False))
-            return
-        if namespace:
-            raise InvalidInput(f"--namespace is for .loki/memory, and {source} holds no episodes, patterns or skills")
-        import_files(file, source, user, session, replace, as_json)
+        _import_files(file, source, user, session, namespace, replace, as_json)
         return
     if namespace:
         raise InvalidInput("--namespace is for folders of .loki/memory: an export is of one user")
@@ -194,6 +188,26 @@ def import_(
         with _bar("Storing", bytes=True) as progress:
             done = run(_import(file, export, user, replace, skip_damaged, progress))
     _tell(file, done, time.perf_counter() - began, as_json)
+
+
+def _import_files(
+    file: str,
+    source: str,
+    user: str | None,
+    session: str | None,
+    namespace: list[str] | None,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Import the folder of another program, whichever it is."""
+    if holds_experience(source):
+        if session is not None:
+            raise InvalidInput("--session is for trees of local-ai: episodes, patterns and skills are of no session")
+        import_folder(file, source, user, namespace, replace, as_json, partial(_bar, "Importing", bytes=False))
+        return
+    if namespace:
+        raise InvalidInput(f"--namespace is for .loki/memory, and {source} holds no episodes, patterns or skills")
+    import_files(file, source, user, session, replace, as_json)
 
 
 import_.__name__ = "import"  # as the command is called; Python keeps the word to itself
