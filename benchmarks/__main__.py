@@ -1,9 +1,10 @@
-"""The command: python -m benchmarks [speed|quality|hybrid]."""
+"""The command: python -m benchmarks [speed|quality|hybrid|torture]."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,16 @@ from benchmarks.embedders import ENCODERS
 from benchmarks.machine import machine, versions
 from benchmarks.report import RESULTS, save, show_quality, show_speed
 from benchmarks.settings import Settings
+from benchmarks.torture.command import main as torture
 
 WIDTH = 150  # of tables in a pipe or a file
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one part, print its tables and write its figures."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["torture"]:  # no figures: its options and its exit status are its own
+        sys.exit(torture(argv[1:]))
     options = _parser().parse_args(argv)
     console = Console()
     if not console.is_terminal:
