@@ -11,6 +11,7 @@ from memdb.layers.layer import Inside, Live, Mode
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_callable
 
 if TYPE_CHECKING:
     import os
@@ -153,6 +154,7 @@ class Memory(Generic[Mode]):
             Whatever the unit raised; nothing of it was stored.
         """
         scope, talk = self.scope, self.__dict__.get("conversation")
+        check_callable(unit)
 
         def act(tx: Transaction) -> R:
             inside: Memory[Inside] = Memory(scope, tx)

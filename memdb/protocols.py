@@ -12,13 +12,15 @@ What is no part of a trait is an optional ability, and used where a part has it:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from memdb.errors import InvalidInput
 from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, TagConstraints
 from memdb.layers.items import MemoryFilter, MemoryItem
 from memdb.layers.page import KnowledgePage, PageIndexEntry
 from memdb.text.reply import ChatReply
+from memdb.text.tokens import Sendable
 
 
 @runtime_checkable
@@ -181,3 +183,46 @@ class Embedder(Protocol):
     async def embed(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text, in their order."""
         ...
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """Counts the tokens of texts, as memdb.TokenCounter does."""
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text costs; a plain function that may run on any thread."""
+        ...
+
+
+@runtime_checkable
+class CountsMessages(CountsTokens, Protocol):
+    """Counts the tokens of texts and of chat messages, as memdb.TokenCounter does."""
+
+    def count_messages(self, messages: Iterable[Mapping[str, Any] | Sendable]) -> int:
+        """Return how many tokens messages cost, with what frames each; a plain function that may run on any thread."""
+        ...
+
+
+def check_part(part: object, name: str, *methods: str) -> None:
+    """Check that an object has the methods that its part needs; it is not called.
+
+    Args:
+        name: of the argument that it was given as.
+        methods: with or without their arguments, such as "chat(messages)".
+
+    Raises:
+        InvalidInput: it lacks one, or is a class.
+    """
+    given = f"the class {part.__name__}" if isinstance(part, type) else "None" if part is None else type(part).__name__
+    for method in methods:
+        if isinstance(part, type) or not callable(getattr(part, method.partition("(")[0], None)):
+            raise InvalidInput(f"{name} must be an object with the method {method}, not {given}")
+
+
+def check_model(llm: object) -> None:
+    """Check that an object can be asked as a chat model.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    check_part(llm, "llm", "chat(messages)")

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from memdb.cli.output import shortened
-from memdb.errors import InvalidInput, MissingFile
+from memdb.errors import InvalidInput, MissingFile, NotFound
+from memdb.text.check import check_id
 
 if TYPE_CHECKING:
     from memdb.database import Database
-    from memdb.storage.upkeep import LayerStats
 
 T = TypeVar("T")
 
 MOST_NAMED = 10  # users that a sentence names
+MOST_COMPARED = 10_000  # users among which one that was mistyped is looked for: 30 ms
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The memdb file.", show_default=False)]
 User = Annotated[
@@ -79,22 +80,49 @@ def check_target(file: str) -> None:
     identify(path, SCHEMA_VERSION, timeout=10.0)
 
 
-def choose_user(file: str, layers: Sequence[LayerStats], user: str | None) -> str | None:
-    """Return whose memory is meant; None when the file holds none.
+async def owner_of(db: Database, file: str, user: str | None) -> str | None:
+    """Return whose memory a command looks at; None when the file holds none.
 
     Args:
         file: the file, for the message.
-        layers: what it holds.
         user: what --user says.
 
     Raises:
+        NotFound: it names nobody whose memory the file holds.
         InvalidInput: it was left out, and the file holds several users.
     """
-    if user is not None:
-        return user
-    users = sorted({row.user_id for row in layers})
+    users = (await db.stats()).users
+    if user is None:
+        return only_user(file, users)
+    if users and check_id(user, "--user") not in users:
+        raise NotFound(f"{file} holds nothing of user {shortened(user, 40)}; {_near(user, users)}")
+    return user
+
+
+def only_user(file: str, users: Sequence[str]) -> str | None:
+    """Return the user that a file holds, where --user was left out; None when it holds none.
+
+    Args:
+        file: the file, for the message.
+        users: whose memory it holds, sorted.
+
+    Raises:
+        InvalidInput: it holds several.
+    """
     if len(users) < 2:
         return users[0] if users else None
+    raise InvalidInput(f"{file} holds {len(users):,} users, say whose memory with --user: {_named(users)}")
+
+
+def _near(user: str, users: Sequence[str]) -> str:
+    """Return which users are meant perhaps, or who is there."""
+    from difflib import get_close_matches
+
+    by_lower = {name.casefold(): name for name in users[:MOST_COMPARED]}
+    near = [by_lower[name] for name in get_close_matches(user.casefold(), by_lower)]
+    return f"did you mean {_named(near)}?" if near else f"it holds {_named(users)}"
+
+
+def _named(users: Sequence[str]) -> str:
     named = ", ".join(shortened(name, 40) for name in users[:MOST_NAMED])
-    more = f" and {len(users) - MOST_NAMED:,} more" if len(users) > MOST_NAMED else ""
-    raise InvalidInput(f"{file} holds {len(users):,} users, say whose memory with --user: {named}{more}")
+    return named + (f" and {len(users) - MOST_NAMED:,} more" if len(users) > MOST_NAMED else "")

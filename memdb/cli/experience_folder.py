@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import choose_user, opened, run
+from memdb.cli.arguments import opened, owner_of, run
 from memdb.errors import AlreadyExists, InvalidInput, MissingFile, NotFound
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def _export(
     from memdb.trees.loki.exporting import export_experience
 
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             raise NotFound(f"{file} holds nothing; nothing was exported")
         return await export_experience(db, out, user_id=owner, namespaces=namespaces, force=force, progress=progress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.cli.graph import MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ async def _retrieve(
         from memdb.retrieval.ranking import RetrievalStrategy, RetrieverConfig
         from memdb.retrieval.scoring import ScoringStrategy
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return None
         config = RetrieverConfig(

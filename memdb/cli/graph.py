@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import entities, output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.cli.relate import add
 from memdb.errors import InvalidInput
 
@@ -112,7 +112,7 @@ async def _show(file: str, entity: str | None, user: str | None, depth: int, lim
         from memdb.retrieval.subgraph import around, whole
         from memdb.scope import Scope
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return None
         if entity is None:
@@ -177,7 +177,7 @@ async def _related(
         from memdb.retrieval.subgraph import reached
         from memdb.scope import Scope
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return None, []
         followed = None if types is None else tuple(types)
@@ -216,7 +216,7 @@ async def _tags(file: str, prefix: str, user: str | None, limit: int) -> list[Ta
         from memdb.retrieval.subgraph import tag_counts
         from memdb.scope import Scope
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return [] if owner is None else await db.read(tag_counts, Scope(owner), prefix, limit)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import history_view, output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def history(
 async def _print(file: str, user: str | None, wanted: Wanted) -> str:
     """Print what is wanted; return what is missing, or ""."""
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             if wanted.as_json:
                 output.emit([])

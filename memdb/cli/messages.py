@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 
 if TYPE_CHECKING:
     from memdb.layers.message import Message
@@ -51,7 +51,7 @@ async def _read(
 ) -> tuple[list[SessionInfo], list[Message] | None]:
     """Return the sessions and, of the one that is meant, its messages; None when none is."""
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return [], None
         sessions = [info for info in await db.sessions(owner) if info.messages]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 
 if TYPE_CHECKING:
     from memdb.layers.knowledge import KnowledgePage, PageIndexEntry
@@ -51,13 +51,13 @@ def pages(
 
 async def _entries(file: str, user: str | None, category: str | None) -> list[PageIndexEntry]:
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return [] if owner is None else await db.memory(owner).pages.get_index(category=category)
 
 
 async def _page(file: str, user: str | None, id: str) -> KnowledgePage | None:
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return None if owner is None else await db.memory(owner).pages.get_page(id)
 
 

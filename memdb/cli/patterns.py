@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ class Hit(NamedTuple):
 async def _read(file: str, user: str | None, wanted: Wanted) -> list[Hit]:
     """Return the patterns that are wanted, and one more where there are more."""
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return [] if owner is None else await db.read(_found, owner, wanted)
 
 
 def _found(tx: Transaction, owner: str, wanted: Wanted) -> list[Hit]:
-    from memdb.layers.experience import patterns as store
+    from memdb.layers.experience import found_patterns as store
 
     anti = wanted.anti or None
     if wanted.search is not None:
@@ -149,7 +149,7 @@ class _Whole(NamedTuple):
 
 async def _one(file: str, user: str | None, id: str) -> _Whole | None:
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return None if owner is None else await db.read(_whole, owner, id)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def _read(
             Recallable.patterns: experience.PATTERN,
             Recallable.skills: experience.SKILL,
         }
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return []
         layers = (names[layer],) if layer else LAYERS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import File, User, check_target, choose_user, run
+from memdb.cli.arguments import File, User, check_target, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def _add_entity(file: str, user: str | None, name: str, fields: dict[str, 
     entity = entity_of(name, **fields)
     check_target(file)
     async with memdb.open(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user) or "default"
+        owner = user if user is not None else await owner_of(db, file, None) or "default"
         await db.memory(owner).graph.add_entity(entity)
     tags = f", tags {', '.join(entity.tags)}" if entity.tags else ""
     output.say(f"Added {output.one_line(entity.name)} ({output.one_line(entity.entity_type)}{tags}) to {file}.")
@@ -97,7 +97,7 @@ async def _add_relation(file: str, user: str | None, words: list[str], weight: f
         entity_of(name)  # refused before a file is made for it
     check_target(file)
     async with memdb.open(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user) or "default"
+        owner = user if user is not None else await owner_of(db, file, None) or "default"
         relation, names, added, before = await db.write(_relate, owner, words, weight)
     for name in added:
         output.complain(f"{output.shortened(name)} was not there and was added as an entity of its own")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -97,7 +97,7 @@ async def _search(
             LayerName.skills: experience.SKILL,
             LayerName.tool_results: stored_results.LAYER,
         }
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         began = time.perf_counter()
         if owner is None:
             return [], 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def _read(
     async with opened(file) as db:
         from memdb.layers.experience import skills as store
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return []
         if search is not None:
@@ -72,7 +72,7 @@ async def _one(file: str, user: str | None, id: str) -> ProceduralSkill | None:
         from memdb.layers.layer import Live
         from memdb.scope import Scope
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return None
         skills: ProceduralMemory[Live] = ProceduralMemory(Scope(owner), db.engine)

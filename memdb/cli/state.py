@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output, state_view
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, only_user, opened, owner_of, run
 from memdb.errors import InvalidInput, MissingFile
 
 if TYPE_CHECKING:
@@ -89,10 +89,9 @@ async def _print(file: str, user: str | None, session: str | None, wanted: Wante
     """Print what is wanted; return what is missing, or ""."""
     async with opened(file) as db:
         from memdb.layers.runtime import sessions as runtime_sessions
-        from memdb.storage.upkeep import LayerStats
 
-        held = [LayerStats(one, "state", 0, 0) for one in await db.read(runtime_sessions.users)]
-        owner = choose_user(file, held, user)
+        users = await db.read(runtime_sessions.users)
+        owner = await owner_of(db, file, user) if user is not None else only_user(file, users)
         if owner is None:
             return "no state, working memory, blocks, checkpoints or tool results"
         sessions = [session] if session else await db.read(runtime_sessions.sessions, owner)

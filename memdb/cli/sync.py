@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, check_target, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, check_target, opened, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def _export_notes(file: str, folder: str, user: str | None) -> ExportRepor
     import memdb
 
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             return memdb.ExportReport()
         return await memdb.export_folder(db, folder, user_id=owner)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, opened, owner_of, run
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def _read(
     async with opened(file) as db:
         from memdb.layers.experience.newest import newest
 
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         return [] if owner is None else await db.read(newest, owner, limit, since, until)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import AsJson, File, User, check_target, choose_user, opened, run
+from memdb.cli.arguments import AsJson, File, User, check_target, opened, owner_of, run
 from memdb.cli.experience_folder import export_folder, holds_experience, import_folder
 from memdb.cli.sync import export_notes
 from memdb.cli.trees import export_files, import_files
@@ -121,7 +121,7 @@ async def _export(
     from memdb.storage.transfer import export_user
 
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             raise NotFound(f"{file} holds no records; nothing was exported")
         target = sys.stdout.buffer if out == STDIO else out

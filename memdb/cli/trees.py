@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from memdb.cli import output
-from memdb.cli.arguments import choose_user, opened, run
+from memdb.cli.arguments import opened, owner_of, run
 from memdb.errors import AlreadyExists, NotFound
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def _export(file: str, out: str, user: str | None, force: bool) -> TreeRep
     from memdb.trees.exporting import export_tree
 
     async with opened(file) as db:
-        owner = choose_user(file, (await db.stats()).layers, user)
+        owner = await owner_of(db, file, user)
         if owner is None:
             raise NotFound(f"{file} holds nothing; nothing was exported")
         return await export_tree(db, out, user_id=owner, force=force)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from memdb.errors import InvalidInput
 from memdb.layers import reading, recall, records
 from memdb.layers.arguments import MAX_LIMIT, check_bulk, check_key, check_limit
-from memdb.layers.layer import Layer, Live, Mode, reads, reads_counts, writes
+from memdb.layers.layer import Live, Mode, reads, writes
 from memdb.layers.passage import DEFAULT_IMPORTANCE, DEFAULT_SOURCE, LAYER, PASSAGE, Passage, passage_of
 from memdb.layers.passage_search import (
     NARROW_POOL,
@@ -23,7 +23,7 @@ from memdb.layers.passage_search import (
     newest,
 )
 from memdb.layers.passages import put_passage, put_passages
-from memdb.layers.recall import RecallStats
+from memdb.layers.recalled import RecalledLayer
 from memdb.layers.record import Place
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
@@ -49,7 +49,7 @@ class Meaning(Protocol):
         ...
 
 
-class ArchivalMemory(Layer[Mode]):
+class ArchivalMemory(RecalledLayer[Mode]):
     """Passages of one user that were put away, to be searched (Asterix document, "Archival Memory").
 
     Args:
@@ -244,21 +244,6 @@ class ArchivalMemory(Layer[Mode]):
             return await self._meant(wanted, count=True)
         assert isinstance(self._home, Engine)
         return await self._home.read(lambda tx: self._counted(tx, by_words(tx, self._place, wanted)))
-
-    @reads
-    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
-        """Count that a passage was recalled, with the score it had.
-
-        Raises:
-            InvalidInput: the score is not a finite number of at least 0.
-            StorageError: the handle is open for reading only.
-        """
-        recall.record_recall(tx, self._place, check_key(id), score)
-
-    @reads_counts
-    def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
-        """Return how often a passage was recalled, or None when it never was or is not there."""
-        return recall.recall_stats(tx, self._place, check_key(id))
 
     @property
     def _searching(self) -> Meaning:

@@ -25,6 +25,7 @@ from memdb.layers.relations import listed_relations, put_relations, remove_relat
 from memdb.layers.tags import count_tag, set_own_tags, vocabulary
 from memdb.layers.traversal import DEFAULT_FAN_OUT, Traversal, related
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
 
 
 class KnowledgeGraph(EvictingLayer[Mode]):
@@ -76,6 +77,7 @@ class KnowledgeGraph(EvictingLayer[Mode]):
             AlreadyExists: an id is taken or given twice, and `replace` is False; nothing was stored.
             InvalidInput: a field is not what it must be, or there are too many; nothing was stored.
         """
+        check_flag(replace, "replace")
         given = [GraphEntity.model_validate(entity) for entity in check_bulk(entities, "entities")]
         rows = [entity_row(self._place, entity, tx.now) for entity in given]
         if replace:

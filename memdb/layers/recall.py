@@ -21,6 +21,7 @@ from memdb.storage.recalls import Recalled
 from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 
 
 class RecallBasedConfig(Model):
@@ -119,7 +120,7 @@ def record_recall(tx: Transaction, place: Place, key: str, score: float) -> None
     if not tx.counts:
         raise StorageError("the file is open for reading only: recalls are not counted; open it without read_only")
     if check_score(score) < 0:
-        raise InvalidInput(f"score must be at least 0, not {score!r}")
+        raise InvalidInput(f"score must be at least 0, not {shown(score)}")
     record_recalls(tx, place, [(key, float(score))])
 
 

@@ -51,7 +51,7 @@ class AnthropicChat(ModelClient):
     ) -> None:
         super().__init__(model, base_url, api_key, timeout, retries)
         self._max_tokens = check_range(max_tokens, "max_tokens", 1, 10_000_000)
-        (self._options,) = sendable_dicts([options or {}], "options")
+        (self._options,) = sendable_dicts([{} if options is None else options], "options")
 
     async def chat(
         self,

@@ -10,6 +10,7 @@ from memdb.errors import InvalidInput
 from memdb.llm.client import Malformed
 from memdb.text.chat import searchable
 from memdb.text.reply import ChatReply
+from memdb.text.shown import shown
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -77,7 +78,7 @@ def anthropic_choice(choice: Any) -> dict[str, Any]:
         return {"type": "tool", "name": function["name"]}
     raise InvalidInput(
         f"tool_choice must be 'auto', 'none', 'required' or {{'type': 'function', 'function': {{'name': ...}}}}, not "
-        f"{repr(choice)[:60]}"
+        f"{shown(choice)}"
     )
 
 
@@ -112,7 +113,7 @@ def _call(block: Block) -> dict[str, Any]:
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     function = tool.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise InvalidInput(f"a tool must have a function with a name, not {repr(tool)[:60]}")
+        raise InvalidInput(f"a tool must have a function with a name, not {shown(tool)}")
     made = {
         "name": function["name"],
         "input_schema": function.get("parameters") or {"type": "object", "properties": {}},
@@ -133,7 +134,7 @@ def _calls(message: dict[str, Any]) -> Iterator[Block]:
     for call in message.get("tool_calls") or ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not call.get("id"):
-            raise InvalidInput(f"a tool call must have an id and a function with a name, not {repr(call)[:60]}")
+            raise InvalidInput(f"a tool call must have an id and a function with a name, not {shown(call)}")
         yield {
             "type": "tool_use", "id": str(call["id"]), "name": function["name"], "input": _arguments(function)
         }  # fmt: skip

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from memdb.errors import InvalidInput, MissingExtra, ModelError
 from memdb.layers.arguments import check_range
 from memdb.text.check import check_id, check_text
+from memdb.text.shown import shown
 
 TIMEOUT_S = 300.0  # a summary of 2,000 tokens takes a model on a plain processor four minutes
 RETRIES = 2
@@ -74,7 +75,7 @@ class ModelClient:
         if base_url is not None and not _is_address(check_text(base_url, "base_url")):
             raise InvalidInput("base_url must begin with http:// or https:// and name a host: correct it")
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 86_400:
-            raise InvalidInput(f"timeout must be above 0 and at most 86,400 seconds, not {timeout!r}")
+            raise InvalidInput(f"timeout must be above 0 and at most 86,400 seconds, not {shown(timeout)}")
         if not _can_be_sent(api_key):
             raise InvalidInput("api_key must be printable ASCII text without blanks around it")
         self._base_url = base_url

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from memdb.asking import ask
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_bulk, check_range
 from memdb.layers.layer import Live
 from memdb.layers.runtime.manager import MemoryManager
 from memdb.llm.summary_prompts import merging, shrinking
 from memdb.llm.transcript import cut_middle, fitting, transcript_pieces
-from memdb.protocols import ChatModel
+from memdb.protocols import ChatModel, CountsTokens, check_model, check_part
 from memdb.text.check import is_valid
-from memdb.text.query import cleaned
-from memdb.text.reply import ChatReply
 from memdb.text.section_headings import GOAL, SECTIONS
 from memdb.text.sections import Sections, goal_of, join_entries, parse_sections, render_sections, trim_sections
 from memdb.text.tokens import Sendable, TokenCounter
@@ -29,14 +28,6 @@ MAX_TRIES = 3
 MAX_SUMMARY_CHARS = 200_000
 FRAME_TOKENS = 500  # the instructions and the tags around what is shown
 log = logging.getLogger("memdb")
-
-
-class Counter(Protocol):
-    """Counts tokens, as memdb.TokenCounter does."""
-
-    def count(self, text: str) -> int:
-        """Return how many tokens a text costs."""
-        ...
 
 
 class WorkingMemoryStore(Protocol):
@@ -84,10 +75,6 @@ class Compression:
     reason: str | None = None
 
 
-class _Refused(Exception):
-    """An answer that must not replace the working memory; the text says why."""
-
-
 class WorkingMemoryCompressor:
     """Summarises what happened into the working memory: five sections, at most `target_tokens` long.
 
@@ -118,7 +105,7 @@ class WorkingMemoryCompressor:
         self,
         memory: HasManager | WorkingMemoryStore,
         llm: ChatModel,
-        counter: Counter | None = None,
+        counter: CountsTokens | None = None,
         target_tokens: int = TARGET_TOKENS,
         *,
         max_prompt_tokens: int | None = None,
@@ -127,13 +114,9 @@ class WorkingMemoryCompressor:
     ) -> None:
         counter = TokenCounter() if counter is None else counter
         store: Any = getattr(memory, "manager", memory)
-        for part, name, method in (
-            (store, "memory", "store_summary"),
-            (llm, "llm", "chat"),
-            (counter, "counter", "count"),
-        ):
-            if not callable(getattr(part, method, None)):
-                raise InvalidInput(f"{name} must have a method {method}(), which {type(part).__name__} has not")
+        check_part(store, "memory", "store_summary")
+        check_model(llm)
+        check_part(counter, "counter", "count(text)")
         self._store: WorkingMemoryStore = store
         self._llm = llm
         self._count = counter.count
@@ -182,7 +165,7 @@ class WorkingMemoryCompressor:
             before = shown + (await asyncio.to_thread(self._count, present) if merge else 0)
             try:
                 text = await self._summarise(present if merge else "", pieces)
-            except _Refused as refused:
+            except ModelError as refused:
                 reason = str(refused)
                 break
             goal = goal_of(parse_sections(text))
@@ -221,14 +204,14 @@ class WorkingMemoryCompressor:
             return summary
         trimmed = trim_sections(await self._shrunk(known, summary, size), self._target, self._count)
         if not any(parse_sections(trimmed).values()):
-            raise _Refused(f"the model's summary has no goal, and no entry that fits into {self._target} tokens")
+            raise ModelError(f"the model's summary has no goal, and no entry that fits into {self._target} tokens")
         return trimmed
 
     async def _shrunk(self, known: Sections, summary: str, size: int) -> Sections:
         """Return what the model makes of a summary that is too long; the same where that is no shorter."""
         try:
             shorter = _completed(await self._ask(shrinking(self._bounded(summary), size, self._target)), known)
-        except _Refused as refused:
+        except ModelError as refused:
             log.info("the working memory is trimmed by rule alone: %s", refused)
             return known
         if not shorter[GOAL]:
@@ -248,25 +231,16 @@ class WorkingMemoryCompressor:
         """Return the sections that the model answers with, and whether the answer was cut short.
 
         Raises:
-            _Refused: the model failed, or its answer says nothing.
+            ModelError: the model failed, or its answer says nothing.
         """
-        try:
-            reply = await self._llm.chat(prompt, max_tokens=self._answer_tokens)
-        except AssertionError:  # a test's own model says that the test has failed
-            raise
-        except ModelError as error:
-            raise _Refused(str(error)) from error
-        except Exception as error:
-            raise _Refused(f"the model raised {type(error).__name__}: {cleaned(str(error))}") from error
-        if not isinstance(reply, ChatReply):
-            raise _Refused(f"the model returned a {type(reply).__name__}, not a ChatReply")
+        reply = await ask(self._llm, prompt, max_tokens=self._answer_tokens)
         answer = reply.content if isinstance(reply.content, str) else ""
         if not is_valid(answer):
             answer = answer.replace("\x00", "").encode("utf-8", "replace").decode()
         sections = parse_sections(answer[:MAX_SUMMARY_CHARS])
         if not any(sections.values()):
             cut = "; it was cut short by the limit of tokens" if reply.truncated else ""
-            raise _Refused(f"the model's answer says nothing in any of the five sections{cut}")
+            raise ModelError(f"the model's answer says nothing in any of the five sections{cut}")
         return sections, reply.truncated
 
 

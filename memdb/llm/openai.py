@@ -12,6 +12,7 @@ from memdb.layers.arguments import check_range
 from memdb.llm.client import RETRIES, TIMEOUT_S, Malformed, ModelClient
 from memdb.llm.sendable import sendable, sendable_dicts, sendable_messages, valid_text
 from memdb.text.chat import searchable
+from memdb.text.check import check_flag
 from memdb.text.reply import ChatReply
 from memdb.text.tokens import Sendable
 
@@ -57,7 +58,7 @@ class OpenAIChat(OpenAIClient):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(model, base_url, api_key, timeout, retries)
-        (self._options,) = sendable_dicts([options or {}], "options")
+        (self._options,) = sendable_dicts([{} if options is None else options], "options")
 
     async def chat(
         self,
@@ -126,7 +127,7 @@ class OpenAIEmbedder(OpenAIClient):
         super().__init__(model, base_url, api_key, timeout, retries)
         self.dimensions = check_range(dimensions, "dimensions", 1, MAX_DIMENSIONS)
         self._batch_size = check_range(batch_size, "batch_size", 1, 2_048)
-        self._fields = {"dimensions": dimensions} if shorten else {}
+        self._fields = {"dimensions": dimensions} if check_flag(shorten, "shorten") else {}
 
     async def embed(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text, in their order, one request after the other for each `batch_size` texts.

@@ -8,6 +8,7 @@ from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.text.check import is_valid
+from memdb.text.shown import shown
 from memdb.text.tokens import Sendable
 
 
@@ -59,7 +60,7 @@ def sendable(value: Any, name: str) -> Any:
         return {valid_text(str(key)): sendable(inner, name) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [sendable(inner, name) for inner in value]
-    raise InvalidInput(f"{name} holds {repr(value)[:60]}, which JSON cannot carry; leave it out or make it a text")
+    raise InvalidInput(f"{name} holds {shown(value)}, which JSON cannot carry; leave it out or make it a text")
 
 
 def valid_text(text: str) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.text.chat import calls_as_text, searchable
+from memdb.text.packing import Count
 from memdb.text.tokens import Sendable
 
 MAX_CHARS_PER_TOKEN = 8  # a text of more characters than this a token is cut before it is counted at all
 INSTRUCTING_ROLES = ("system", "developer")  # what the agent is told with every call is not what happened
-
-Count = Callable[[str], int]
 
 
 def transcript_pieces(

@@ -21,10 +21,10 @@ from memdb.markdown.report import SyncReport
 from memdb.markdown.scan import real_folder
 from memdb.markdown.sync import sync_folder
 from memdb.markdown.watch import INTERVAL_S, LOOK_MS, FolderWatch, watch_folder
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import check_model
+from memdb.protocols import ChatModel, check_model
 from memdb.retrieval.notes.indexed import checked_categories
 from memdb.scope import DEFAULT_USER
+from memdb.storage.whole_file import file_path
 from memdb.text.query import cleaned
 from memdb.text.traced import traced
 
@@ -72,10 +72,11 @@ class MemoryIndexService:
         interval: float = INTERVAL_S,
         poll: bool | None = None,
     ) -> None:
-        check_model(llm)
+        if llm is not None:
+            check_model(llm)
         self.reports: dict[str, SyncReport] = {}
         self.problems: dict[str, str] = {}
-        self._db, self._root, self._user_id, self._llm = db, Path(folder), user_id, llm
+        self._db, self._root, self._user_id, self._llm = db, file_path(folder, "the folder"), user_id, llm
         self._categories = [_folder_name(name) for name in checked_categories(categories) or ()]
         if not self._categories:
             raise InvalidInput("categories must name at least one folder to keep in step")

@@ -12,6 +12,7 @@ from pathlib import Path
 from memdb.errors import InvalidInput, MissingFile
 from memdb.markdown.report import Skipped
 from memdb.markdown.resolve import SUFFIXES
+from memdb.text.shown import shown
 
 VANISHED = "it vanished while the folder was read"  # for good or to be replaced: the next sync will see
 
@@ -70,7 +71,7 @@ def folder_name(folder: str | os.PathLike[str]) -> str:
             return name
     except (TypeError, UnicodeEncodeError):
         pass
-    raise InvalidInput(f"the folder must be a path in UTF-8, not {folder!r}")
+    raise InvalidInput(f"the folder must be a path in UTF-8, not {shown(folder)}")
 
 
 def real_folder(folder: str | os.PathLike[str]) -> Path:

@@ -18,6 +18,7 @@ from memdb.markdown.report import SyncReport
 from memdb.markdown.sync import sync_folder
 from memdb.scope import DEFAULT_USER
 from memdb.text.query import cleaned
+from memdb.text.shown import shown
 from memdb.text.traced import traced
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def watch_folder(
         MissingExtra: `poll` is False and the package watchfiles is not installed.
     """
     if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0.05 <= interval <= 3600:
-        raise InvalidInput(f"interval must be 0.05 to 3600 seconds, not {interval!r}")
+        raise InvalidInput(f"interval must be 0.05 to 3600 seconds, not {shown(interval)}")
     told = poll is not True and find_spec("watchfiles") is not None
     if poll is False and not told:
         raise MissingExtra("watchfiles is not installed: pip install 'memdb[watch]', or let poll be True")

@@ -11,12 +11,13 @@ from typing import Any
 from memdb.errors import InvalidInput, MemdbError, RetrievalError
 from memdb.layers.arguments import check_query
 from memdb.layers.entity import GraphEntity
-from memdb.protocols import KeywordExtractor, KnowledgeGraph, KnowledgeStore
+from memdb.protocols import KeywordExtractor, KnowledgeGraph, KnowledgeStore, check_part
 from memdb.retrieval.channels import POOL, SEEDS, way
 from memdb.retrieval.ranking import RetrievalResult, RetrievalStrategy, RetrieverConfig, ScoredItem, rank
 from memdb.retrieval.retriever import chosen_strategy, extracted
 from memdb.retrieval.scoring import Candidate
 from memdb.storage.clock import utc_now
+from memdb.text.check import check_flag
 from memdb.text.extractor import SimpleKeywordExtractor, tag_forms
 
 log = logging.getLogger("memdb")
@@ -51,11 +52,14 @@ class ComposedRetriever:
     ) -> None:
         if knowledge_store is None and knowledge_graph is None:
             raise InvalidInput("a retriever needs a knowledge_store, a knowledge_graph or both")
-        self._store = _checked(knowledge_store, "knowledge_store", "search", "find_by_keywords")
-        self._graph = _checked(knowledge_graph, "knowledge_graph", "find_by_keywords", "get_related")
-        self._extractor: KeywordExtractor = _checked(
-            keyword_extractor or SimpleKeywordExtractor(), "keyword_extractor", "extract"
-        )
+        if knowledge_store is not None:
+            check_part(knowledge_store, "knowledge_store", "search", "find_by_keywords")
+        if knowledge_graph is not None:
+            check_part(knowledge_graph, "knowledge_graph", "find_by_keywords", "get_related")
+        self._store: Any = knowledge_store
+        self._graph: Any = knowledge_graph
+        self._extractor: KeywordExtractor = keyword_extractor or SimpleKeywordExtractor()
+        check_part(self._extractor, "keyword_extractor", "extract")
         self._config = RetrieverConfig.model_validate(config or RetrieverConfig())
         self._clock = clock
         self._counting: set[asyncio.Task[None]] = set()
@@ -71,7 +75,8 @@ class ComposedRetriever:
             InvalidInput: the query is no text.
             RetrievalError: the extractor failed, or a part raised an error of memdb's; others come as they are.
         """
-        chosen = chosen_strategy(strategy or self._config.strategy)
+        chosen = chosen_strategy(self._config.strategy if strategy is None else strategy)
+        check_flag(explain, "explain")
         keywords = extracted(self._extractor, check_query(query))
         channels = []
         if self._store is not None and chosen is not RetrievalStrategy.GRAPH_ONLY:
@@ -139,10 +144,3 @@ async def _reported(record_recall: Any, item: ScoredItem) -> None:
         await record_recall(item.source.id, item.score)
     except Exception as error:
         log.warning("the recall of %r could not be counted: %s", item.source.id, error)
-
-
-def _checked(part: Any, name: str, *methods: str) -> Any:
-    for method in methods if part is not None else ():
-        if not callable(getattr(part, method, None)):
-            raise InvalidInput(f"{name} must have the method {method}, which {type(part).__name__} lacks")
-    return part

@@ -8,13 +8,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
 from memdb.layers.entity import GraphEntity
 from memdb.layers.models import Model, Share, whole_number
 from memdb.layers.page import KnowledgePage
 from memdb.layers.traversal import MAX_DEPTH
 from memdb.retrieval.scoring import PARTS, SIGNALS, Candidate, ScoreBreakdown, Scorer, ScoreWeights, ScoringStrategy
+from memdb.text.check import check_choice
 from memdb.text.extractor import tag_forms
 from memdb.text.scripts import fold
 
@@ -44,12 +45,16 @@ class RetrieverConfig(Model):
 
     model_config = ConfigDict(frozen=True)
 
-    scoring: ScoringStrategy = ScoringStrategy.TEXT_OVERLAP
+    scoring: Annotated[ScoringStrategy, BeforeValidator(lambda value: check_choice(value, "it", ScoringStrategy))] = (
+        ScoringStrategy.TEXT_OVERLAP
+    )
     max_results: Annotated[int, whole_number("max_results", 1, MAX_RESULTS)] = 20
     min_score: Share = 0.1
     graph_depth: Annotated[int, whole_number("graph_depth", 0, MAX_DEPTH)] = 2
     weights: ScoreWeights = ScoreWeights()
-    strategy: RetrievalStrategy = RetrievalStrategy.HYBRID
+    strategy: Annotated[
+        RetrievalStrategy, BeforeValidator(lambda value: check_choice(value, "it", RetrievalStrategy))
+    ] = RetrievalStrategy.HYBRID
 
 
 @dataclass(frozen=True, slots=True)

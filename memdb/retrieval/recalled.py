@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_, select
 
-from memdb.errors import InvalidInput
 from memdb.layers.archive import LAYER as ARCHIVE
 from memdb.layers.arguments import check_limit
 from memdb.layers.entity import LAYER as ENTITIES
@@ -25,6 +24,7 @@ from memdb.storage.clock import from_text
 from memdb.storage.schema import recall, record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
+from memdb.text.check import check_choice
 
 LAYERS = (
     ITEMS,
@@ -105,8 +105,7 @@ def recalled(
     Raises:
         InvalidInput: the limit is out of range, or there is no such order.
     """
-    if order not in _ORDERS:
-        raise InvalidInput(f"order must be one of {', '.join(ORDERS)}, not {str(order)[:40]!r}")
+    check_choice(order, "order", ORDERS)
     weights = RecallBasedConfig().weights if order == "value" else {}
     return _shaped(tx, tx.all(_RECALLED[order], **_values(tx, scope, limit, layers), **weights))
 

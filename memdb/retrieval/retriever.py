@@ -20,6 +20,7 @@ from memdb.retrieval.ranking import RetrievalResult, RetrievalStrategy, Retrieve
 from memdb.retrieval.scoring import Candidate
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_choice, check_flag
 from memdb.text.extractor import SimpleKeywordExtractor
 
 MAX_KEYWORDS = 64  # of an extractor's keywords; the first ones are taken
@@ -78,7 +79,8 @@ class MemoryRetriever(Layer[Mode]):
             InvalidInput: the query is no text.
             RetrievalError: the extractor failed, or the traversal took too long.
         """
-        config, chosen = self._config, chosen_strategy(strategy or self._config.strategy)
+        config, chosen = self._config, chosen_strategy(self._config.strategy if strategy is None else strategy)
+        check_flag(explain, "explain")
         keywords = extracted(self._extractor, check_query(query))
         most = max(channels.POOL, config.max_results)
         found: list[Candidate] = []
@@ -129,11 +131,7 @@ def chosen_strategy(value: str) -> RetrievalStrategy:
     Raises:
         InvalidInput: there is no such strategy.
     """
-    try:
-        return RetrievalStrategy(value)
-    except ValueError:
-        names = ", ".join(RetrievalStrategy)
-        raise InvalidInput(f"strategy must be one of {names}, not {str(value)[:40]!r}") from None
+    return RetrievalStrategy(check_choice(value, "strategy", RetrievalStrategy))
 
 
 def _layer(item: ScoredItem) -> str:

@@ -25,7 +25,7 @@ from memdb.markdown.note import render
 from memdb.scope import DEFAULT_USER, Scope
 from memdb.storage.transaction import Transaction
 from memdb.storage.whole_file import file_path, told_of, written_whole
-from memdb.text.check import check_id
+from memdb.text.check import check_flag, check_id
 from memdb.trees.layout import (
     DATA,
     INDEX,
@@ -70,6 +70,7 @@ async def export_tree(
         StorageError: a file cannot be written.
     """
     check_id(user_id, "user_id")
+    check_flag(force, "force")
     root = file_path(folder, "the tree")
     sessions = [info.session_id for info in await db.sessions(user_id)]
     notes = await db.read(_notes, user_id)

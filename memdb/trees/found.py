@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from memdb.errors import InvalidInput, MemdbError, StorageError
+from memdb.errors import InvalidInput, MemdbError
 from memdb.layers.runtime.envelope import check_file_id
 from memdb.retrieval.notes.index_form import FileEntry
 from memdb.scope import Scope
 from memdb.storage.whole_file import told_of
+from memdb.trees.files import File, files
 from memdb.trees.layout import (
     GLOBAL_STATE,
     GLOBAL_WORKING,
@@ -25,7 +26,7 @@ from memdb.trees.layout import (
     Owners,
     Roots,
 )
-from memdb.trees.reading import MAX_JSON_BYTES, as_text, contents
+from memdb.trees.reading import MAX_JSON_BYTES, as_object, as_text, contents
 
 MAX_FILE_BYTES = 300 * 1024 * 1024
 NOTE_ENDINGS = (".md", ".markdown")
@@ -75,34 +76,48 @@ def _runtime(root: Path, owners: Owners) -> Iterator[Found | None]:
     for name in GLOBAL_WORKING:
         if _is_plain(root / name):
             yield _text(root, name, "working", owners.unscoped)
-    for folder, kind in ((STATE, "state"), (WORKING, "working")):
-        ending = ".md" if kind == "working" else ".json"
-        for path, stem in _files(root, folder, ending):
-            owner = owners.of_stem(stem)
-            if isinstance(owner, Scope):
-                yield _text(root, path, kind, owner) if kind == "working" else _json(root, path, kind, owner)
-            else:
-                yield None if owner is None else Found(path, kind, reason=owner)
-    for path, stem in _files(root, PLANS, ".json"):
-        yield _plan(root, path, stem, owners)
-    for path, stem in _files(root, TOOL_RESULTS, ".json"):
-        scope_name, _, id = stem.rpartition(".")
-        owner = owners.of_result(path.rpartition("/")[2], scope_name)
-        if isinstance(owner, Scope):
-            yield _enveloped(_json(root, path, "tool_result", owner), id)
-        else:
-            yield None if owner is None else Found(path, "tool_result", reason=owner)
+    for folder, ending, kind, read in _FOLDERS:
+        for file in files(root, folder, ending):
+            yield Found(file.path, kind, reason=file.reason) if file.reason else read(root, file, kind, owners)
 
 
-def _plan(root: Path, path: str, stem: str, owners: Owners) -> Found | None:
-    scope_name = stem.partition(".")[0]
-    read = _enveloped(_json(root, path, "plan", owners.unscoped), "")
-    if read.id == stem and not isinstance(owners.of_stem(scope_name), Scope):
-        return read  # of the layout before scopes: a file an id
-    owner = owners.of_stem(scope_name)
+def _scoped(root: Path, file: File, kind: str, owners: Owners) -> Found | None:
+    """Return a state or a working memory, whose name says whose it is."""
+    owner = owners.of_stem(file.stem)
+    if not isinstance(owner, Scope):
+        return _not_ours(file, kind, owner)
+    return (_text if kind == "working" else _json)(root, file.path, kind, owner)
+
+
+def _tool_result(root: Path, file: File, kind: str, owners: Owners) -> Found | None:
+    scope_name, _, id = file.stem.rpartition(".")
+    owner = owners.of_result(file.path.rpartition("/")[2], scope_name)
+    if not isinstance(owner, Scope):
+        return _not_ours(file, kind, owner)
+    return _enveloped(_json(root, file.path, kind, owner), id)
+
+
+def _plan(root: Path, file: File, kind: str, owners: Owners) -> Found | None:
+    read = _enveloped(_json(root, file.path, kind, owners.unscoped), "")
+    owner = owners.of_stem(file.stem.partition(".")[0])
     if isinstance(owner, Scope):
-        return Found(path, "plan", read.size, owner, read.id, read.value, read.reason, read.raw)
-    return None if owner is None else Found(path, "plan", reason=owner)
+        return replace(read, scope=owner)
+    if read.id == file.stem:
+        return read  # of the layout before scopes: a file an id
+    return _not_ours(file, kind, owner)
+
+
+def _not_ours(file: File, kind: str, owner: str | None) -> Found | None:
+    """Return that a file is left out, because its owner is unknown; None where it is another user's."""
+    return None if owner is None else Found(file.path, kind, reason=owner)
+
+
+_FOLDERS = (
+    (STATE, ".json", "state", _scoped),
+    (WORKING, ".md", "working", _scoped),
+    (PLANS, ".json", "plan", _plan),
+    (TOOL_RESULTS, ".json", "tool_result", _tool_result),
+)
 
 
 def _data(root: Path, owners: Owners) -> Iterator[Found | None]:
@@ -111,38 +126,22 @@ def _data(root: Path, owners: Owners) -> Iterator[Found | None]:
     with told_of(root, "read"):
         folders = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and entry.name[:1] != ".")
     for category in folders:
-        for path, _ in _files(root, category, *NOTE_ENDINGS):
-            owner = owners.of_note(path, path.rpartition("/")[2])
-            if owner is None or isinstance(owner, str):
-                yield None if owner is None else Found(path, "note", reason=owner)
-                continue
-            user_id, page_id = owner
-            scope = Scope(user_id, owners.unscoped.session_id)
-            raw, modified, reason = contents(root / path, MAX_FILE_BYTES)
-            yield Found(path, "note", len(raw), scope, page_id or "", raw, reason, modified=modified)
+        for file in files(root, category, *NOTE_ENDINGS):
+            yield Found(file.path, "note", reason=file.reason) if file.reason else _note(root, file.path, owners)
+
+
+def _note(root: Path, path: str, owners: Owners) -> Found | None:
+    owner = owners.of_note(path, path.rpartition("/")[2])
+    if owner is None or isinstance(owner, str):
+        return None if owner is None else Found(path, "note", reason=owner)
+    user_id, page_id = owner
+    scope = Scope(user_id, owners.unscoped.session_id)
+    raw, modified, reason = contents(root / path, MAX_FILE_BYTES)
+    return Found(path, "note", len(raw), scope, page_id or "", raw, reason, modified=modified)
 
 
 def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
-
-
-def _files(root: Path, folder: str, *endings: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and stem of each file of a folder and the folders in it, but for hidden ones and leftovers."""
-    top = root / folder
-    if top.is_symlink():
-        return
-    for place, folders, names in os.walk(top, onerror=_raised):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(place, name)
-            ending = path.suffix.lower()
-            if ending in endings and not name.startswith(".") and _is_plain(path):
-                yield path.relative_to(root).as_posix(), name[: -len(ending)]
-
-
-def _raised(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # a folder that cannot be listed is no empty one
-        raise StorageError(f"cannot read {error.filename}: {error.strerror or error}") from error
 
 
 def _text(root: Path, path: str, kind: str, scope: Scope) -> Found:
@@ -158,13 +157,9 @@ def _json(root: Path, path: str, kind: str, scope: Scope) -> Found:
     if reason:
         return Found(path, kind, scope=scope, reason=reason)
     try:
-        value = json.loads(raw.decode("utf-8-sig"))
-        if not isinstance(value, dict):
-            raise InvalidInput("it is no JSON object")
-        return Found(path, kind, len(raw), scope, value=value)
-    except (ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, InvalidInput) else f"it is no JSON ({error})"
-        return Found(path, kind, len(raw), scope, reason=said, raw=raw)
+        return Found(path, kind, len(raw), scope, value=as_object(raw))
+    except InvalidInput as error:
+        return Found(path, kind, len(raw), scope, reason=str(error), raw=raw)
 
 
 def _enveloped(read: Found, id: str) -> Found:

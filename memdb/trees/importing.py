@@ -15,7 +15,7 @@ from memdb.scope import DEFAULT_SESSION, DEFAULT_USER, Scope
 from memdb.storage.clock import to_text
 from memdb.storage.quarantine import keep_line
 from memdb.storage.transaction import Transaction
-from memdb.text.check import MAX_CONTENT_BYTES, MAX_ID_CHARS, check_id
+from memdb.text.check import MAX_CONTENT_BYTES, MAX_ID_CHARS, check_flag, check_id
 from memdb.trees.found import Found, found_in
 from memdb.trees.indexing import IndexEntries
 from memdb.trees.layout import Manifest, Owners, find_roots
@@ -75,6 +75,7 @@ async def import_tree(
     if user_id is not None:
         check_id(user_id, "user_id")
     check_id(session_id, "session_id")
+    check_flag(replace, "replace")
     roots = await asyncio.to_thread(find_roots, folder)
     manifest = await asyncio.to_thread(Manifest.read, roots.runtime)
     owners = Owners(manifest, user_id, session_id, DEFAULT_USER)

@@ -14,6 +14,7 @@ from memdb.scope import Scope
 from memdb.storage.whole_file import file_path, told_of
 from memdb.text.check import check_id, is_valid
 from memdb.trees.loki.layout import root_in
+from memdb.trees.reading import read_manifest
 
 RUNTIME, DATA = "memory", "memory_data"
 STATE, WORKING, PLANS, TOOL_RESULTS = "state", "working", "plans", "tool_results"
@@ -89,19 +90,9 @@ class Manifest:
         path = None if runtime is None else runtime / MANIFEST
         if path is None or not path.is_file():
             return cls()
-        with told_of(path, "read"):
-            text = path.read_bytes()
-        try:
-            value = json.loads(text)
-            version = value["version"]
-            if value["memdb"] != "tree" or not isinstance(version, int):
-                raise ValueError("it is none of memdb's")
-            manifest = cls(*(_pairs(value[name]) for name in ("scopes", "results", "notes")))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InvalidInput(f"{path} cannot be read ({error}): mend it or move it away") from None
-        if version > VERSION:
-            raise InvalidInput(f"{path} was written by a newer memdb: install that one to import the tree")
-        return manifest
+        return read_manifest(
+            path, "tree", VERSION, lambda value: cls(*(_pairs(value[name]) for name in ("scopes", "results", "notes")))
+        )
 
     def text(self) -> str:
         """Return the file's text."""

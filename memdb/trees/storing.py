@@ -17,6 +17,7 @@ from memdb.layers.runtime.manager import MemoryManager
 from memdb.markdown.note import parse
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 from memdb.trees.found import Found
 from memdb.trees.indexing import put_entry
 
@@ -98,7 +99,7 @@ def _expiry(value: object) -> datetime | None:
     try:
         return datetime.fromisoformat(str(value))
     except ValueError:
-        raise InvalidInput(f"its expires_at {str(value)[:40]!r} is no time") from None
+        raise InvalidInput(f"its expires_at {shown(value)} is no time") from None
 
 
 def _note(tx: Transaction, scope: Scope, found: Found, replace: bool) -> bool:

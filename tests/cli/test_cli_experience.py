@@ -174,7 +174,7 @@ def test_skills_are_listed_and_printed_as_markdown(cli: Cli, lived: Path) -> Non
     ("arguments", "status", "complaint"),
     [
         (["timeline"], 2, "holds 2 users, say whose memory with --user"),
-        (["timeline", "--user", "carl"], 1, "holds no episodes of that user"),
+        (["timeline", "--user", "carl"], 1, "holds nothing of user 'carl'"),
         (["timeline", "--user", "alice", "--since", "soon"], 2, "--since: 'soon' is no time"),
         (["timeline", "--user", "alice", "--until", ""], 2, "--until is empty"),
         (["timeline", "--user", "alice", "--since", "0001-01-01T00:00+14:00"], 2, "--since: the time"),
@@ -269,7 +269,7 @@ def test_misuse_of_folders(cli: Cli, lived: Path, tmp_path: Path) -> None:
         (["export", lived, tmp_path / "o", "--experience", "--tree"], "only one of them"),
         (["export", lived, tmp_path / "o", "--namespace", "x"], "goes with --experience"),
         (["export", lived, tmp_path / "o", "--experience", "--user", "alice", "--namespace", "../x"], "cannot be"),
-        (["export", lived, tmp_path / "o", "--experience", "--user", "carl"], "nothing was exported"),
+        (["export", lived, tmp_path / "o", "--experience", "--user", "carl"], "holds nothing of user 'carl'"),
     ):
         done = cli(*arguments)
         assert done.status in (1, 2)

@@ -121,7 +121,7 @@ def test_the_facts_and_what_they_were_are_printed_as_they_stand(cli: Cli, told: 
     ("options", "status", "complaint"),
     [
         ([], 2, "holds 2 users, say whose memory with --user"),
-        (["--user", "carl"], 1, "holds no facts and no history"),
+        (["--user", "carl"], 1, "holds nothing of user 'carl'; it holds 'alice', 'bob'"),
         (["--user", "bob", "--facts"], 1, "holds no facts"),
         (["--user", "bob", "--versions"], 1, "holds no facts"),
         (["--user", "alice", "--version", "3"], 1, "no version 3 of the facts"),

@@ -139,7 +139,7 @@ def test_whose_memory(cli: Cli, used: Path, tmp_path: Path) -> None:
     for options in ([], ["--never"]):
         done = cli("recall", used, "--user", "bob", *options)
         assert (done.status, done.out) == (1, "")
-        assert "of that user" in done.complaint
+        assert "holds nothing of user 'bob'" in done.complaint
 
     async def fill() -> None:
         async with memdb.open(used) as db:

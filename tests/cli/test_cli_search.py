@@ -84,6 +84,20 @@ def test_nobody_sees_another_users_memory(cli: Cli, filled: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("Alice", "did you mean 'alice'?"),
+        ("alcie", "did you mean 'alice'?"),
+        ("carol", "it holds 'alice', 'bob'"),
+    ],
+)
+def test_a_user_that_nobody_is_is_not_a_search_without_hits(cli: Cli, filled: Path, user: str, said: str) -> None:
+    done = cli("search", filled, "tea", "--user", user)
+    assert (done.status, done.out) == (1, "")
+    assert done.complaint.endswith(f"holds nothing of user {user!r}; {said}")
+
+
+@pytest.mark.parametrize(
     "query", ["", " ", "!!!", '"', "submarine", "NEAR(", "a AND", "*", "\N{FIRE}", "' OR 1=1 --", "x" * 100_000]
 )
 def test_what_matches_nothing_is_status_1(cli: Cli, filled: Path, query: str) -> None:

@@ -138,7 +138,7 @@ def test_words_are_found_in_a_tool_result(cli: Cli, busy: Path) -> None:
         (["--session", "other"], "blocks, checkpoints or tool results in the session 'other'"),
         (["--session", "other", "--checkpoints"], "holds no plans or checkpoints"),
         (["--session", "other", "--tool-results"], "holds no tool results"),
-        (["--user", "bob"], "holds no state, working memory, blocks, checkpoints or tool results of user 'bob'"),
+        (["--user", "bob"], "holds nothing of user 'bob'; it holds 'alice'"),
     ],
 )
 def test_nothing_to_print_is_told(cli: Cli, busy: Path, arguments: list[str], complaint: str) -> None:

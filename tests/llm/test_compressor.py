@@ -118,8 +118,9 @@ async def test_nothing_said_is_nothing_written(store, mode, messages):
     ("reply", "reason"),
     [
         (ModelError("asked m: it is down"), "asked m: it is down"),
-        (TimeoutError("late"), "the model raised TimeoutError: late"),
-        (ValueError(), "the model raised ValueError: "),
+        (TimeoutError("late"), "ScriptedModel failed: TimeoutError: late"),
+        (ValueError(), "ScriptedModel failed: ValueError"),
+        (asyncio.CancelledError("the client's own"), "ScriptedModel failed: CancelledError: the client's own"),
         ("", "says nothing"),
         (" \n", "says nothing"),
         ("I can't help with that.", "says nothing"),
@@ -152,7 +153,7 @@ async def test_what_is_no_reply_changes_nothing(store):
             return {"content": WRITTEN}
 
     done = await WorkingMemoryCompressor(store, Wrong(), COUNTER).compress(TALK)
-    assert (await store.get_working_memory(), done.reason) == ("", "the model returned a dict, not a ChatReply")
+    assert (await store.get_working_memory(), done.reason) == ("", "Wrong returned a dict, not a ChatReply")
 
 
 async def test_a_section_that_an_answer_forgets_stays_and_one_that_is_empty_goes(store):
@@ -187,8 +188,18 @@ async def test_a_test_that_runs_out_of_replies_fails(store):
 
 
 async def test_a_cancelled_caller_is_cancelled(store):
+    asked = asyncio.Event()
+
+    class Hanging:
+        async def chat(self, messages, **options):
+            asked.set()
+            await asyncio.sleep(600)
+
+    task = asyncio.create_task(WorkingMemoryCompressor(store, Hanging(), COUNTER).compress(TALK))
+    await asked.wait()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await compressor(store, asyncio.CancelledError())[0].compress(TALK)
+        await task
     assert await store.get_working_memory() == ""
 
 
@@ -355,9 +366,9 @@ async def test_what_is_written_between_the_two_reads_is_seen(store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"memory": None}, r"memory must have a method store_summary\(\), which NoneType has not"),
-        ({"llm": str}, r"llm must have a method chat\(\)"),
-        ({"counter": len}, r"counter must have a method count\(\)"),
+        ({"memory": None}, "memory must be an object with the method store_summary, not None"),
+        ({"llm": str}, r"llm must be an object with the method chat\(messages\), not the class str"),
+        ({"counter": len}, r"counter must be an object with the method count\(text\), not builtin_function"),
         ({"target_tokens": 63}, "target_tokens must be a whole number from 64"),
         ({"target_tokens": "768"}, "target_tokens must be a whole number"),
         ({"max_prompt_tokens": 2_000}, "max_prompt_tokens must be a whole number from 2136"),

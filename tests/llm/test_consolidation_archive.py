@@ -140,5 +140,5 @@ async def test_it_counts_its_failures_and_archives_at_the_third(memory):
 
 @pytest.mark.parametrize("llm", [None, str, "model"])
 async def test_its_model_is_checked(memory, llm):
-    with pytest.raises(InvalidInput, match="llm must have the method chat"):
+    with pytest.raises(InvalidInput, match="llm must be an object with the method chat"):
         await memory.facts.consolidate([{"role": "user", "content": "x"}], llm)

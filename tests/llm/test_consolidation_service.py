@@ -156,7 +156,7 @@ async def test_it_may_be_started_again_but_not_twice(db, memory):
     [
         ((None,), {}, "source must be a database or a function"),
         (("db",), {}, "llm must be given with a database"),
-        (("db", str), {}, "llm must have the method chat"),
+        (("db", str), {}, "llm must be an object with the method chat"),
         (("db", Counting()), {"concurrency": 0}, "concurrency must be a whole number from 1"),
         (("db", Counting()), {"context_window_tokens": -1}, "context_window_tokens must be"),
         (

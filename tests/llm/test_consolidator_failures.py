@@ -16,7 +16,7 @@ from tests.llm.consolidating import calling, consolidator, saving, stored, talke
 FAILURES = [
     (ModelError("asked m: it is down"), "ScriptedModel failed: asked m: it is down"),
     (TimeoutError(), "ScriptedModel failed: TimeoutError"),
-    (asyncio.CancelledError("the client's own"), "ScriptedModel failed: the client's own"),
+    (asyncio.CancelledError("the client's own"), "ScriptedModel failed: CancelledError: the client's own"),
     (ChatReply("I am a model.", [], "stop"), "the model called no tool instead of save_memory"),
     (ChatReply(None, [], "stop"), "no tool"),
     (ChatReply("503", [], "error"), "ScriptedModel failed: 503"),

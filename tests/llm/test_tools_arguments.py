@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 import memdb
 from memdb.errors import InvalidInput
@@ -75,6 +75,23 @@ def test_schemas_suit_both_apis(tools, name):
     Draft202012Validator(parameters).validate(dict.fromkeys(REQUIRED[name], "x"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_strict_schemas_take_null_for_what_may_be_left_out(tools, name):
+    tool = tools.find(name)
+    function = tool.strict_schema["function"]
+    parameters = function["parameters"]
+    assert tool.strict_schema in tools.strict_schemas
+    assert (function["strict"], parameters["additionalProperties"]) == (True, False)
+    assert parameters["required"] == list(parameters["properties"]) == list(tool.parameters["properties"])
+    sent = {key: "x" if key in REQUIRED[name] else None for key in parameters["properties"]}
+    Draft202012Validator(parameters).validate(sent)
+    asked = tool._recipe.parameters
+    assert read_arguments(sent, asked) == read_arguments(dict.fromkeys(REQUIRED[name], "x"), asked)
+    for key in REQUIRED[name]:
+        with pytest.raises(ValidationError):
+            Draft202012Validator(parameters).validate(sent | {key: None})
+
+
 def test_the_block_names_are_a_choice_when_they_are_given(memory):
     for tool in create_memory_tools(memory, blocks={"task": 1, "notes": 2}, names=["core_memory_append"]):
         assert tool.parameters["properties"]["block"]["enum"] == ["task", "notes"]
@@ -93,8 +110,8 @@ def test_only_some_of_the_tools(memory):
         ({"names": "save_memory"}, "names must be a list"),
         ({"blocks": [1]}, "blocks must be a list of names, not of int"),
         ({"result_tokens": 10}, "result_tokens must be a whole number from 200"),
-        ({"llm": object()}, "llm must have a method chat"),
-        ({"counter": object()}, "counter must have a method count"),
+        ({"llm": object()}, "llm must be an object with the method chat"),
+        ({"counter": object()}, "counter must be an object with the method count"),
     ],
 )
 def test_bad_options_are_refused_at_once(memory, options, sentence):

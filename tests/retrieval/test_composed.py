@@ -147,9 +147,12 @@ async def test_one_part_will_do(naive):
     ("arguments", "said"),
     [
         ({}, "needs a knowledge_store, a knowledge_graph or both"),
-        ({"knowledge_store": object()}, "knowledge_store must have the method search"),
-        ({"knowledge_graph": Pages()}, "knowledge_graph must have the method get_related, which Pages lacks"),
-        ({"knowledge_store": Pages(), "keyword_extractor": Pages()}, "keyword_extractor must have the method extract"),
+        ({"knowledge_store": object()}, "knowledge_store must be an object with the method search, not object"),
+        ({"knowledge_graph": Pages()}, "knowledge_graph must be an object with the method get_related, not Pages"),
+        (
+            {"knowledge_store": Pages(), "keyword_extractor": Pages()},
+            "keyword_extractor must be an object with",
+        ),
         ({"knowledge_store": Pages(), "config": {"max_results": 0}}, "max_results"),
     ],
 )

@@ -247,7 +247,7 @@ async def test_of_very_many_episodes_the_newest_are_taken(engine: Engine, monkey
     assert (await engine.consolidate()).episodes_processed == 7
 
 
-@pytest.mark.parametrize("statement", [learning._PAGE.sql, overview._TIMELINE])
+@pytest.mark.parametrize("statement", [learning._SIZES.sql, overview._TIMELINE])
 async def test_what_is_newest_is_read_along_the_index_of_times(db: Database, statement: str) -> None:
     names = ("user_id", "layer", "session_id", "since", "before", "before_id", "limit", "param_1")
     plan = await db.read(lambda tx: tx.rows(f"EXPLAIN QUERY PLAN {statement}", dict.fromkeys(names, "")))
@@ -256,8 +256,23 @@ async def test_what_is_newest_is_read_along_the_index_of_times(db: Database, sta
     assert "USE TEMP B-TREE FOR ORDER BY" not in steps
 
 
-async def test_every_page_is_read_where_times_are_equal(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "PAGE", 4)
+async def test_the_index_that_is_kept_is_never_out_of_step(engine: Engine) -> None:
+    await engine.episodic.store_many([episode("first")])
+    (await engine.get_index())["topics"].clear()  # what a caller does with it is his own
+    first = await engine.get_index()
+    assert first == await engine.get_index()
+    assert [one["episode_count"] for one in first["topics"]] == [1]
+    await engine.episodic.store_many([episode("second")])
+    assert [one["episode_count"] for one in (await engine.get_index())["topics"]] == [2]
+    await engine.episodic.delete("first")
+    assert (await engine.get_index())["total_memories"] == 1
+
+
+@pytest.mark.parametrize(("bound", "value"), [("PAGE", 4), ("PAGE_CHARS", 1), ("PAGE_CHARS", 1_000)])
+async def test_every_page_is_read_where_times_are_equal(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
+) -> None:
+    monkeypatch.setattr(learning, bound, value)
     await engine.episodic.store_many(successes(12))
     await engine.consolidate()
     (learnt,) = await engine.find_patterns()

@@ -226,7 +226,7 @@ async def test_any_text_is_a_query(memory: Memory[Live], query: str) -> None:
         ({"k": 2.5}, "k must be a whole number"),
         ({"layer": "pages"}, "layer must be one of page, item, .*, .*, skill, or None for all, not 'pages'"),
         ({"layer": 5}, "layer must be one of"),
-        ({"bm25_weight": 1.1}, "bm25_weight must be a number from 0 to 1, not '1.1'"),
+        ({"bm25_weight": 1.1}, "bm25_weight must be a number from 0 to 1, not 1.1"),
         ({"bm25_weight": math.nan}, "bm25_weight must be a number"),
         ({"bm25_weight": True}, "bm25_weight must be a number"),
         ({"categories": "work"}, "categories must be a list, not str"),
@@ -314,7 +314,7 @@ async def test_without_an_embedder_words_are_searched_and_the_log_says_so_once(
     ("fail", "reason"),
     [
         (failing(ModelError("no such model")), "no such model"),
-        (failing(RuntimeError("out of memory")), "failed: out of memory"),
+        (failing(RuntimeError("out of memory")), "failed: RuntimeError: out of memory"),
         (failing(KeyError()), "failed: KeyError"),
         (lambda texts: None, "failed"),
         (lambda texts: [], "was given 1 texts and returned 0 vectors"),

@@ -104,7 +104,7 @@ async def test_a_model_that_is_down_is_asked_five_times_and_named_once(memory, c
     assert len(report.by_rule) == 40
     assert len(model.calls) == 5
     assert [record.message for record in caplog.records if record.name == "memdb"] == [
-        "keywords of 40 files are by rule; the first: knowledge/0.md: ScriptedModel failed: refused"
+        "keywords of 40 files are by rule; the first: knowledge/0.md: ScriptedModel failed: ConnectionError: refused"
     ]
 
 

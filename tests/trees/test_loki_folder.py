@@ -21,6 +21,7 @@ from memdb.layers.layer import Live
 from memdb.scope import Scope
 from memdb.trees.loki.exporting import export_experience
 from memdb.trees.loki.importing import import_experience
+from tests.trees.writing import put
 
 EPISODE: dict[str, Any] = {
     "id": "ep-2026-01-06-aaaabbbb",
@@ -67,14 +68,6 @@ SKILL: dict[str, Any] = {
     "common_errors": [{"error": "no type", "fix": "add it"}],
     "learnt_by": "hand",
 }
-
-
-def put(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(value, bytes):
-        path.write_bytes(value)
-    else:
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import memdb
 from memdb import Database
 from memdb.layers.experience import episodes as recorded
-from memdb.layers.experience import patterns as learnt
+from memdb.layers.experience import found_patterns as learnt
 from memdb.layers.experience import skills as able
 from memdb.layers.experience.episodes import EpisodicMemory
 from memdb.layers.experience.patterns import SemanticMemory

@@ -12,6 +12,7 @@ import pytest
 import memdb
 from memdb import AgentCheckpoint, Database, InvalidInput, KnowledgePage, MissingFile
 from memdb.storage.clock import from_text
+from tests.trees.writing import put
 
 STATE = {"format_version": 1, "updated_at": 1718123456.5, "state": {"current_task": "auth", "current_step": 2}}
 PLAN = {"format_version": 1, "id": "run-7", "saved_at": 1718123457.0, "payload": {"status": "interrupted", "step": 4}}
@@ -29,14 +30,6 @@ ENTRY: dict[str, Any] = {
     "category": "knowledge",
     "last_modified": 1686234567.0,
 }
-
-
-def put(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(value, bytes):
-        path.write_bytes(value)
-    else:
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
 
 
 @pytest.fixture

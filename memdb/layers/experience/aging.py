@@ -17,6 +17,7 @@ from memdb.storage.clock import from_text
 from memdb.storage.schema import aging, recall, record
 from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 
 MOST_AHEAD_DAYS = 366  # by which a mark of ageing may lie ahead of a clock that was put back
 DAY_CHARS = len("2026-11-30")  # what of a stored time tells its day, in UTC
@@ -78,9 +79,9 @@ def age(
         InvalidInput: an argument is not what it must be.
     """
     if check_score(half_life_days, "half_life_days") <= 0:
-        raise InvalidInput(f"half_life_days must be above 0, not {half_life_days!r}")
+        raise InvalidInput(f"half_life_days must be above 0, not {shown(half_life_days)}")
     if check_score(decay_rate, "decay_rate") < 0:
-        raise InvalidInput(f"decay_rate must be at least 0, not {decay_rate!r}")
+        raise InvalidInput(f"decay_rate must be at least 0, not {shown(decay_rate)}")
     return sum(_age(tx, Place(layer, user_id), decay_rate / half_life_days) for layer in checked(layers))
 
 
@@ -93,7 +94,7 @@ def checked(layers: Iterable[str]) -> list[str]:
     named = [layers] if isinstance(layers, str) else list(dict.fromkeys(layers))
     for layer in named:
         if layer not in AGING_LAYERS:
-            raise InvalidInput(f"what ages is of the layers {', '.join(AGING_LAYERS)}, not {str(layer)[:40]!r}")
+            raise InvalidInput(f"what ages is of the layers {', '.join(AGING_LAYERS)}, not {shown(layer)}")
     return named
 
 

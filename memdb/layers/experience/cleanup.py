@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, select, tuple_
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import MAX_LIMIT, check_range, check_score, shown
+from memdb.layers.arguments import MAX_LIMIT, check_range, check_score
 from memdb.layers.experience.stored import ANY, EPISODE, texts
 from memdb.layers.reading import here
 from memdb.layers.record import Place
@@ -20,6 +20,7 @@ from memdb.storage.clock import from_text, to_text
 from memdb.storage.schema import record, record_reference
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 
 AT_ONCE = 100  # episodes of one transaction: with 500 a writer beside it waited 0.1 to 0.2 s
 

@@ -53,7 +53,7 @@ class EpisodeTrace(Experience):
         access_count: how often it was recalled.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("id", "id", as_text),
         Key("task_id", "task_id", as_text),
         Key("timestamp", "timestamp", if_set=True),
@@ -73,7 +73,7 @@ class EpisodeTrace(Experience):
         Key("access_count", "access_count"),
         Key("last_accessed", "last_accessed", if_set=True),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    _RULES: ClassVar[tuple[Rule, ...]] = (
         checks.required("id", "task_id", "agent", "goal"),
         checks.one_of("phase", PHASES, may_be_empty=True),
         checks.one_of("outcome", OUTCOMES),

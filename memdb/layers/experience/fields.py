@@ -38,7 +38,7 @@ def as_moment(value: object) -> datetime | None:
     Raises:
         InvalidInput: it is no time.
     """
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):
         return None
     moment = value
     if isinstance(value, str):

@@ -65,8 +65,8 @@ class Experience(Model):
         extra: what stood in the JSON and is no field; `to_dict` gives it back.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = ()
-    RULES: ClassVar[tuple[Rule, ...]] = ()
+    _FORM: ClassVar[tuple[Key, ...]] = ()
+    _RULES: ClassVar[tuple[Rule, ...]] = ()
 
     extra: dict[str, Any] = Field(default={}, repr=False)
 
@@ -95,7 +95,7 @@ class Experience(Model):
             raise InvalidInput(f"{cls.__name__}.from_dict takes a dict, not {type(data).__name__}")
         fields: dict[str, Any] = dict.fromkeys(_required(cls), "")
         rest = dict(data)
-        for field, key, read, _ in cls.FORM:
+        for field, key, read, _ in cls._FORM:
             value = rest.pop(key, None)
             if value is None and key != field:
                 value = rest.pop(field, None)
@@ -126,7 +126,7 @@ class Experience(Model):
     def to_dict(self) -> dict[str, Any]:
         """Return the document's form of it, fit for JSON; changing it changes nothing here."""
         form = {}
-        for field, key, _, if_set in self.FORM:
+        for field, key, _, if_set in self._FORM:
             value = getattr(self, field)
             if value or not if_set:
                 form[key] = value if type(value) in _PLAIN else _plain(value)
@@ -149,7 +149,7 @@ class Experience(Model):
     # pydantic has a deprecated class method of this name, which does what model_validate does.
     def validate(self) -> list[str]:  # type: ignore[override]
         """Return what the document calls invalid in it, a sentence each; [] when nothing is. Never raises."""
-        return told(type(self).__name__, self, self.RULES)
+        return told(type(self).__name__, self, self._RULES)
 
 
 def _plain(value: Any) -> Any:
@@ -172,4 +172,4 @@ def _required(model: type[Experience]) -> tuple[str, ...]:
 
 @cache
 def _written(model: type[Experience]) -> frozenset[str]:
-    return frozenset(key.key for key in model.FORM)
+    return frozenset(key.key for key in model._FORM)

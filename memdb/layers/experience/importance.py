@@ -14,6 +14,7 @@ from memdb.layers.experience.fields import as_moment
 from memdb.layers.experience.form import Experience
 from memdb.storage.aging import BOOST, FIRST, HALF_LIFE_DAYS, LEAST
 from memdb.text.scripts import fold, tokens
+from memdb.text.shown import shown
 
 HALVING = math.log(2)  # the rate at which a half-life is one
 PLACES = 3  # to which calculate_importance rounds
@@ -76,9 +77,9 @@ def decay_factor(days: float, *, half_life_days: float = HALF_LIFE_DAYS, decay_r
         InvalidInput: half_life_days or decay_rate is not what it must be.
     """
     if check_score(half_life_days, "half_life_days") <= 0:
-        raise InvalidInput(f"half_life_days must be above 0, not {half_life_days!r}")
+        raise InvalidInput(f"half_life_days must be above 0, not {shown(half_life_days)}")
     if check_score(decay_rate, "decay_rate") < 0:
-        raise InvalidInput(f"decay_rate must be at least 0, not {decay_rate!r}")
+        raise InvalidInput(f"decay_rate must be at least 0, not {shown(decay_rate)}")
     return math.exp(-decay_rate * max(0.0, days) / half_life_days)
 
 
@@ -138,7 +139,7 @@ def boosted(importance: float, boost: float = BOOST) -> float:
         InvalidInput: boost is out of range.
     """
     if not 0 <= check_score(boost, "boost") <= 1:
-        raise InvalidInput(f"boost must be a number from 0 to 1, not {boost!r}")
+        raise InvalidInput(f"boost must be a number from 0 to 1, not {shown(boost)}")
     return _clamped(importance + boost * (1 - importance))
 
 

@@ -47,13 +47,13 @@ class ActionEntry(Experience):
         timestamp: seconds from the start of the episode.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("timestamp", "t"),
         Key("tool", "action", as_text),
         Key("input", "target"),
         Key("output", "result"),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (checks.required("tool"), checks.at_least_zero("timestamp"))
+    _RULES: ClassVar[tuple[Rule, ...]] = (checks.required("tool"), checks.at_least_zero("timestamp"))
 
     tool: Title
     input: Said = ""
@@ -70,12 +70,12 @@ class ErrorEntry(Experience):
         resolution: what helped.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("error_type", "type", as_text),
         Key("message", "message", as_text),
         Key("resolution", "resolution", as_text),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (checks.required("error_type", "message"),)
+    _RULES: ClassVar[tuple[Rule, ...]] = (checks.required("error_type", "message"),)
 
     error_type: Title
     message: Content = ""
@@ -91,12 +91,12 @@ class Link(Experience):
         strength: from 0 to 1.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("to_id", "to", as_text),
         Key("relation", "relation", as_text),
         Key("strength", "strength"),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    _RULES: ClassVar[tuple[Rule, ...]] = (
         checks.required("to_id"),
         checks.one_of("relation", RELATIONS),
         checks.shares("strength"),
@@ -115,8 +115,8 @@ class ErrorFix(Experience):
         fix: what helps.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (Key("error", "error", as_text), Key("fix", "fix", as_text))
-    RULES: ClassVar[tuple[Rule, ...]] = (checks.required("error", "fix"),)
+    _FORM: ClassVar[tuple[Key, ...]] = (Key("error", "error", as_text), Key("fix", "fix", as_text))
+    _RULES: ClassVar[tuple[Rule, ...]] = (checks.required("error", "fix"),)
 
     error: Content
     fix: Content = ""
@@ -132,13 +132,13 @@ class TaskContext(Experience):
         constraints: what must be kept to.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("goal", "goal", as_text),
         Key("phase", "phase", as_text),
         Key("files", "files_involved", as_texts),
         Key("constraints", "constraints", as_texts),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (checks.required("goal"), checks.one_of("phase", PHASES, may_be_empty=True))
+    _RULES: ClassVar[tuple[Rule, ...]] = (checks.required("goal"), checks.one_of("phase", PHASES, may_be_empty=True))
 
     goal: Content
     phase: Short = ""

@@ -47,7 +47,7 @@ class SemanticPattern(Experience):
         access_count: how often it was recalled.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("id", "id", as_text),
         Key("pattern", "pattern", as_text),
         Key("category", "category", as_text),
@@ -63,7 +63,7 @@ class SemanticPattern(Experience):
         Key("access_count", "access_count"),
         Key("last_accessed", "last_accessed", if_set=True),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    _RULES: ClassVar[tuple[Rule, ...]] = (
         checks.required("id", "pattern", "category"),
         checks.shares("confidence", "importance"),
         checks.at_least_zero("usage_count", "access_count"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -11,7 +10,8 @@ from sqlalchemy import ColumnElement, func, literal_column, select, tuple_
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.layers import reading, records
-from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query, check_score, shown
+from memdb.layers.arguments import check_bulk, check_key, check_limit, check_score
+from memdb.layers.experience.found_patterns import ORDER, found, listed, scored
 from memdb.layers.experience.pattern import ANTI_PATTERN, SemanticPattern, new_pattern_id
 from memdb.layers.experience.stored import OF_ONE, PATTERN, RecalledExperience
 from memdb.layers.experience.stored_patterns import (
@@ -25,13 +25,12 @@ from memdb.layers.experience.stored_patterns import (
     put_patterns,
 )
 from memdb.layers.layer import Mode, reads, writes
-from memdb.layers.reading import alive, here
+from memdb.layers.reading import alive
 from memdb.layers.record import Place
-from memdb.storage import fulltext
 from memdb.storage.schema import pattern, record
-from memdb.storage.statement import Statement, each, insert, param
+from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
-from memdb.text.query import parse
+from memdb.text.check import check_choice
 
 MIN_CONFIDENCE = 0.5
 
@@ -48,35 +47,9 @@ class ScoredPattern(NamedTuple):
     score: float
 
 
-_ORDER = (record.c.created_at, record.c.id)
-_IS_KIND = param("kind") == KIND
-_SURE = param("least") <= CONFIDENCE
-
-
-def _listed(*conditions: ColumnElement[bool], newest_first: bool = False) -> Statement:
-    order = [column.desc() for column in _ORDER] if newest_first else _ORDER
-    return Statement(PATTERNS.select(here(), alive(), *conditions).order_by(*order).limit(param("limit")))
-
-
-# (asked by category, by kind, by confidence) -> the statement: each has its own plan.
-_CHOSEN = {
-    (category, kind, sure): _listed(
-        *([record.c.category == param("category")] if category else []),
-        *([_IS_KIND] if kind else []),
-        *([_SURE] if sure else []),
-    )
-    for category in (False, True)
-    for kind in (False, True)
-    for sure in (False, True)
-}
-_NEWEST = _listed(newest_first=True)
-_BEHIND = _listed(tuple_(*_ORDER) < tuple_(param("created_at"), param("id")), newest_first=True)
-_POSITION = Statement(select(*_ORDER).where(OF_ONE, alive()))
-_OF_KIND = Statement(
-    select(record.c.id)
-    .select_from(record.outerjoin(pattern, pattern.c.record_id == record.c.id))
-    .where(record.c.id.in_(select(each("ids").c.value)), record.c.user_id.concat("") == param("user_id"), _IS_KIND)
-)
+_NEWEST = listed(newest_first=True)
+_BEHIND = listed(tuple_(*ORDER) < tuple_(param("created_at"), param("id")), newest_first=True)
+_POSITION = Statement(select(*ORDER).where(OF_ONE, alive()))
 _MOST: ColumnElement[int] = literal_column(str(2**63 - 2))  # one more is still an integer
 _USED = insert(pattern).from_select(
     ["record_id", "user_id", "kind", "confidence", "usage_count", "last_used"],
@@ -90,64 +63,6 @@ _USE = Statement(
         set_={"usage_count": _USED.excluded.usage_count, "last_used": _USED.excluded.last_used},
     )
 )
-
-
-def found(
-    tx: Transaction,
-    user_id: str,
-    *,
-    category: str | None = None,
-    min_confidence: float | None = None,
-    anti: bool | None = None,
-    limit: int | None = None,
-) -> list[SemanticPattern]:
-    """Return a user's patterns in the order of their first storing.
-
-    Args:
-        category: only those of exactly this one.
-        min_confidence: only those of at least this confidence.
-        anti: only anti-patterns (True), only others (False), or both (None).
-        limit: how many at most; None for all.
-    """
-    asked = (category is not None, anti is not None, min_confidence is not None)
-    values = Place(PATTERN, user_id).values(
-        now=tx.now,
-        category=category,
-        kind=KINDS[bool(anti)],
-        least=min_confidence,
-        limit=-1 if limit is None else limit,
-    )
-    return [*reading.shaped(tx, tx.all(_CHOSEN[asked], **values), pattern_of, PATTERNS)]
-
-
-def all_of(tx: Transaction, user_id: str) -> list[SemanticPattern]:
-    """Return all patterns of a user, anti-patterns too, in the order of their first storing."""
-    return found(tx, user_id)
-
-
-def scored(
-    tx: Transaction, user_id: str, query: str, k: int, *, anti: bool | None = None
-) -> list[tuple[SemanticPattern, float]]:
-    """Return a user's patterns that match a query best, with their BM25 scores; ties in the order of storing.
-
-    Args:
-        k: how many at most.
-        anti: only anti-patterns (True), only others (False), or both (None).
-    """
-    terms, within, most = parse(check_query(query)), Place(PATTERN, user_id).within(), check_limit(k, "top_k")
-    fetch = most if anti is None else 2 * most + 10
-    while True:
-        hits = fulltext.search(tx, terms, within, fetch)
-        best = hits if anti is None else _of_kind(tx, user_id, hits, anti)
-        if len(best) >= most or len(hits) < fetch:
-            return reading.ranked(tx, user_id, dict(best[:most]), pattern_of, PATTERNS)
-        fetch *= 4
-
-
-def _of_kind(tx: Transaction, user_id: str, hits: list[tuple[int, float]], anti: bool) -> list[tuple[int, float]]:
-    ids = json.dumps([number for number, _ in hits])
-    kept = {number for (number,) in tx.all(_OF_KIND, ids=ids, user_id=user_id, kind=KINDS[anti])}
-    return [hit for hit in hits if hit[0] in kept]
 
 
 class SemanticMemory(RecalledExperience[Mode]):
@@ -283,8 +198,8 @@ class SemanticMemory(RecalledExperience[Mode]):
         return [*reading.shaped(tx, tx.all(statement, **values), pattern_of, PATTERNS)]
 
     def _store(self, tx: Transaction, patterns: Iterable[Any], kind: str | None) -> builtins.list[str]:
-        if kind is not None and kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {shown(kind)}")
+        if kind is not None:
+            check_choice(kind, "kind", KINDS)
         given = [as_pattern(one) for one in patterns]
         put_patterns(tx, [Given(self.scope.user_id, one, kind) for one in given])
         return [one.id for one in given]

@@ -51,7 +51,7 @@ class ProceduralSkill(Experience):
         access_count: how often it was recalled.
     """
 
-    FORM: ClassVar[tuple[Key, ...]] = (
+    _FORM: ClassVar[tuple[Key, ...]] = (
         Key("id", "id", as_text),
         Key("name", "name", as_text),
         Key("description", "description", as_text),
@@ -64,7 +64,7 @@ class ProceduralSkill(Experience):
         Key("access_count", "access_count"),
         Key("last_accessed", "last_accessed", if_set=True),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    _RULES: ClassVar[tuple[Rule, ...]] = (
         checks.required("id", "name", "description"),
         checks.required("steps"),
         checks.shares("importance"),

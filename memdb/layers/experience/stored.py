@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal_column, or_, select
 
 from memdb.errors import InvalidInput, SerializationError
-from memdb.layers import recall as recalls
 from memdb.layers import records
 from memdb.layers.arguments import check_key
 from memdb.layers.experience.fields import as_moment
 from memdb.layers.experience.form import Experience
-from memdb.layers.layer import Layer, Mode, reads, reads_counts
+from memdb.layers.layer import Mode, reads_counts
 from memdb.layers.reading import Columns, here
 from memdb.layers.recall import RecallStats
+from memdb.layers.recalled import RecalledLayer
 from memdb.layers.record import Place, Record, row
 from memdb.storage.aging import FIRST, is_number, recalled_at
 from memdb.storage.clock import to_text
@@ -227,26 +227,13 @@ def put_records(tx: Transaction, rows: list[dict[str, Any]]) -> None:
         records.put_many(tx, [{name: one[name] for name in _COLUMNS} for one in rows])
 
 
-class RecalledExperience(Layer[Mode]):
-    """What the three stores share: which of their records proved useful."""
+class RecalledExperience(RecalledLayer[Mode]):
+    """What the three stores share: which of their records proved useful.
 
-    @property
-    def _place(self) -> Place:
-        raise NotImplementedError
-
-    @reads
-    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
-        """Count that one was recalled, with the score it had; it becomes more important by it (memdb.storage.recalls).
-
-        Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
-        Where its importance ages (apply_decay was called before), what time has taken since comes off first, then the
-        boost is added: after a long pause it can be less important than it was shown to be.
-
-        Raises:
-            InvalidInput: the score is not a finite number of at least 0.
-            StorageError: the handle is open for reading only.
-        """
-        recalls.record_recall(tx, self._place, check_key(id), score)
+    A record becomes more important by being recalled (memdb.storage.recalls). Where its importance ages (apply_decay
+    was called before), what time has taken since comes off first, then the boost is added: after a long pause it can be
+    less important than it was shown to be.
+    """
 
     @reads_counts
     def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:

@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_bulk
 from memdb.layers.conversation import ConversationMemory
 from memdb.layers.facts.store import FactStore
 from memdb.layers.layer import Live
 from memdb.layers.message import Message
-from memdb.llm.consolidation.asking import Refused, ask_to_save
+from memdb.llm.consolidation.asking import ask_to_save
 from memdb.llm.consolidation.parts import SessionMemory
 from memdb.llm.consolidation.prompts import consolidating
 from memdb.llm.consolidation.wording import AnyMessage, chunk_of, lines_of, raw_entries
 from memdb.llm.transcript import cut_middle, fitting
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import check_model
+from memdb.protocols import ChatModel, check_model
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.packing import Count
 from memdb.text.tokens import TokenCounter
 
 AUTHOR = "consolidation"
@@ -40,7 +40,6 @@ LEAST_SHOWN = 2_000  # tokens of a chunk, however long the facts are
 LONGEST_LINE, SHORTEST_LINE = 8_000, 250  # characters of a message where they do not all fit into a prompt
 log = logging.getLogger("memdb")
 
-Count = Callable[[str], int]
 R = TypeVar("R")
 
 
@@ -106,8 +105,8 @@ class ChunkWriter:
             shown = await asyncio.to_thread(self._fitted, lines, known.content)
             try:
                 saved = await ask_to_save(self.llm, consolidating(known.content, shown), self.max_answer_tokens)
-            except Refused as refused:
-                return await self._failed(messages, passed, str(refused))
+            except ModelError as failed:
+                return await self._failed(messages, passed, str(failed))
             update = saved.memory_update
             facts = (update, known.version) if update.strip() and update != known.content else None
             outcome = await self._store(messages, passed, [saved.history_entry], "consolidated", facts)
@@ -248,8 +247,6 @@ async def consolidate(
     Raises:
         InvalidInput: messages is no list of messages, or llm no chat model.
     """
-    if llm is None:
-        raise InvalidInput("llm must have the method chat(messages), not be None")
     check_model(llm)
     listed = check_messages(messages)
     writer = ChunkWriter(_Layers(facts.scope, facts._home), llm, (counter or TokenCounter()).count)

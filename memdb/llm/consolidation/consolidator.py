@@ -19,12 +19,12 @@ from memdb.layers.message import Message
 from memdb.llm.consolidation.boundary import Boundary, group_boundary, turn_boundary
 from memdb.llm.consolidation.chunk import MAX_FAILURES, ChunkWriter, Fate, check_messages
 from memdb.llm.consolidation.closing import Closing
-from memdb.llm.consolidation.estimate import BuildMessages, Counter, Estimator, Tools
+from memdb.llm.consolidation.estimate import BuildMessages, Estimator, Tools
 from memdb.llm.consolidation.extraction import KEEP_LAST, Extraction
 from memdb.llm.consolidation.parts import Consolidated, Extracted, WholeMemory, session_lock
 from memdb.llm.consolidation.wording import AnyMessage
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import check_model
+from memdb.protocols import ChatModel, CountsMessages, check_model
+from memdb.text.shown import shown
 
 CONTEXT_WINDOW = 65_536
 MOST_RESERVED = 5_120  # of the window, for the answer
@@ -72,7 +72,7 @@ class MemoryConsolidator:
         build_messages: BuildMessages | None = None,
         tools: Tools | None = None,
         *,
-        counter: Counter | None = None,
+        counter: CountsMessages | None = None,
         target_ratio: float = TARGET_RATIO,
         rounds: int = ROUNDS,
         max_failures: int = MAX_FAILURES,
@@ -81,8 +81,6 @@ class MemoryConsolidator:
         for part in ("scope", "conversation", "facts", "atomic"):
             if not hasattr(memory, part):
                 raise InvalidInput(f"memory must be a memdb.Memory, not {type(memory).__name__}")
-        if llm is None:
-            raise InvalidInput("llm must have the method chat(messages), not be None")
         check_model(llm)
         self._window = window = check_range(context_window_tokens, "context_window_tokens", 0, MAX_WINDOW)
         reserve = min(MOST_RESERVED, window // 4) if reserve_tokens is None else reserve_tokens
@@ -288,7 +286,7 @@ def _hidden(messages: Sequence[Message]) -> int:
 
 def _ratio(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"{name} must be a number from 0 to 1, not {repr(value)[:40]}")
+        raise InvalidInput(f"{name} must be a number from 0 to 1, not {shown(value)}")
     return float(value)
 
 

@@ -9,16 +9,18 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
+from memdb.asking import cancels_us
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import check_bulk, shown
+from memdb.layers.arguments import check_bulk
 from memdb.layers.message import Message
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import cancels_us
+from memdb.protocols import ChatModel, CountsMessages, check_part
 from memdb.text.query import cleaned
+from memdb.text.shown import shown
 from memdb.text.tokens import Sendable, TokenCounter
+from memdb.text.traced import described
 
 KEPT_ENCODING = "cl100k_base"  # in which stored messages are counted
 log = logging.getLogger("memdb")
@@ -26,18 +28,6 @@ log = logging.getLogger("memdb")
 Prompt = list[Mapping[str, Any] | Sendable]
 BuildMessages = Callable[[list[dict[str, Any]]], Any | Awaitable[Any]]
 Tools = Sequence[Mapping[str, Any]] | Callable[[], Any]
-
-
-class Counter(Protocol):
-    """Counts tokens, as memdb.TokenCounter does."""
-
-    def count(self, text: str) -> int:
-        """Return how many tokens a text costs."""
-        ...
-
-    def count_messages(self, messages: Iterable[Mapping[str, Any] | Sendable]) -> int:
-        """Return how many tokens chat messages cost, with what frames each."""
-        ...
 
 
 class Estimator:
@@ -55,12 +45,10 @@ class Estimator:
     """
 
     def __init__(
-        self, llm: ChatModel, counter: Counter | None, build_messages: BuildMessages | None, tools: Tools | None
+        self, llm: ChatModel, counter: CountsMessages | None, build_messages: BuildMessages | None, tools: Tools | None
     ) -> None:
         self._counter = TokenCounter() if counter is None else counter
-        for method in ("count", "count_messages"):
-            if isinstance(counter, type) or not callable(getattr(self._counter, method, None)):
-                raise InvalidInput(f"counter must have a method {method}(), which {type(counter).__name__} has not")
+        check_part(self._counter, "counter", "count(text)", "count_messages(messages)")
         if build_messages is not None and not callable(build_messages):
             raise InvalidInput(f"build_messages must be a function, not {type(build_messages).__name__}")
         if tools is not None and not callable(tools):
@@ -140,7 +128,7 @@ class Estimator:
         except (Exception, asyncio.CancelledError) as error:
             if cancels_us(error):
                 raise
-            self._warn(name, f"failed: {cleaned(str(error)) or type(error).__name__}")
+            self._warn(name, f"failed: {described(error)}")
             return None
         number = found[0] if isinstance(found, tuple | list) and found else found
         if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**63:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memdb.errors import InvalidInput
+from memdb.asking import ask_whole
+from memdb.errors import InvalidInput, ModelError
 from memdb.layers.message import Message
-from memdb.llm.consolidation.asking import Refused, ask
 from memdb.llm.consolidation.boundary import keeping_boundary
 from memdb.llm.consolidation.chunk import LOST, ChunkWriter, are_waiting
 from memdb.llm.consolidation.parts import Extracted, WholeMemory
@@ -77,10 +77,10 @@ class Extraction:
         blocks = {name: _cut(text, BLOCK_CHARS) for name, text in (await self.memory.blocks.get_memory()).items()}
         shown = "\n".join(_cut(line, MESSAGE_CHARS) for line in lines_of(older))
         try:
-            reply = await ask(self.llm, extracting(blocks, shown), max_tokens=self.writer.max_answer_tokens)
-        except Refused as refused:
-            log.warning("no context of %s was extracted: %s", self.memory.scope, refused)
-            return Extracted(reason=str(refused))
+            reply = await ask_whole(self.llm, extracting(blocks, shown), max_tokens=self.writer.max_answer_tokens)
+        except ModelError as failed:
+            log.warning("no context of %s was extracted: %s", self.memory.scope, failed)
+            return Extracted(reason=str(failed))
         try:
             facts = read_facts(reply.content)
         except InvalidInput as error:

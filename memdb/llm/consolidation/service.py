@@ -9,12 +9,12 @@ from inspect import signature
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from memdb.asking import cancels_us
 from memdb.errors import InvalidInput, MemdbError
 from memdb.layers.arguments import check_range
 from memdb.llm.consolidation.consolidator import MemoryConsolidator
 from memdb.llm.consolidation.parts import Consolidated
 from memdb.protocols import ChatModel
-from memdb.retrieval.asking import cancels_us
 from memdb.scope import Scope
 from memdb.text.query import cleaned
 from memdb.text.traced import traced

@@ -10,9 +10,10 @@ from memdb.layers.passage import DEFAULT_IMPORTANCE, Passage, beginning
 from memdb.llm.tools.bench import Bench
 from memdb.llm.tools.lines import INDENT, Excerpts, date, many, numbered
 from memdb.llm.tools.parameters import fraction, question, text, whole
-from memdb.llm.tools.result import Count, ToolResult, listing
+from memdb.llm.tools.result import ToolResult, listing
 from memdb.llm.tools.tool import Asked, Recipe
 from memdb.text.answer import one_line
+from memdb.text.packing import Count
 
 MAX_PASSAGES = 50
 SUMMARY_CHARS = 300  # of a summary that are shown

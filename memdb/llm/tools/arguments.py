@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import shown
 from memdb.llm.tools.parameters import Parameter
+from memdb.text.shown import shown
 
 MAX_JSON_CHARS = 64 * 1024 * 1024  # of arguments: a text of 16 MB, escaped
 UNKNOWN_SHOWN = 5

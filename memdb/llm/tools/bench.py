@@ -12,9 +12,8 @@ from memdb.layers.conversation import ConversationMemory
 from memdb.layers.facts.store import FactStore
 from memdb.layers.layer import Live
 from memdb.layers.runtime.manager import MemoryManager
-from memdb.llm.compressor import Counter
-from memdb.llm.tools.result import Count
-from memdb.protocols import ChatModel
+from memdb.protocols import ChatModel, CountsTokens
+from memdb.text.packing import Count
 
 R = TypeVar("R")
 
@@ -65,7 +64,7 @@ class Bench:
 
     memory: AgentMemory
     llm: ChatModel | None
-    counter: Counter
+    counter: CountsTokens
     tokens: int
 
     @property

@@ -13,9 +13,10 @@ from memdb.layers.runtime.stored_results import MAX_RESULT_BYTES
 from memdb.llm.tools.bench import Bench
 from memdb.llm.tools.lines import many
 from memdb.llm.tools.parameters import text, whole
-from memdb.llm.tools.result import JOIN_TOKENS, Count, ToolResult, beginning, listing
+from memdb.llm.tools.result import JOIN_TOKENS, ToolResult, beginning, listing
 from memdb.llm.tools.tool import Asked, Recipe
 from memdb.text.answer import one_line
+from memdb.text.packing import Count
 
 BYTES_PER_TOKEN = 3  # of a page: most texts of that size fit, and of the others the rest is on offer
 MAX_MATCHES = 20

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import shown
 from memdb.text.check import is_valid
 from memdb.text.json_text import to_exact_json
 from memdb.text.query import cleaned
+from memdb.text.shown import shown
 
 MAX_QUERY_CHARS = 10_000  # 50 MB of words would keep a search busy for a minute
 _NOTHING = ("", "null", "none")  # what models write where they mean to leave a number out
@@ -49,6 +49,14 @@ class Parameter:
         """Return the parameter's own JSON Schema."""
         made: dict[str, Any] = {"type": self.kind, "description": self.description}
         return made | ({"enum": [*self.choices]} if self.choices else {})
+
+    def strict_schema(self) -> dict[str, Any]:
+        """Return its JSON Schema where every parameter has to be sent: one that may be left out is sent as null."""
+        made = self.schema()
+        if self.required:
+            return made
+        made["type"] = [self.kind, "null"]
+        return made | ({"enum": [*self.choices, None]} if self.choices else {})
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return what the arguments say of this parameter.

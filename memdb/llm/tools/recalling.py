@@ -11,10 +11,11 @@ from memdb.layers.message import Message, ScoredMessage
 from memdb.llm.tools.bench import Bench
 from memdb.llm.tools.lines import Excerpts, many, minute, numbered
 from memdb.llm.tools.parameters import question, text, whole
-from memdb.llm.tools.result import Count, ToolResult, listing
+from memdb.llm.tools.result import ToolResult, listing
 from memdb.llm.tools.tool import Asked, Recipe
 from memdb.text.answer import one_line
 from memdb.text.chat import call_as_text, searchable
+from memdb.text.packing import Count
 
 MESSAGES, MAX_MESSAGES = 3, 50
 MESSAGE_CHARS = 150  # of a message that are shown (contract: "content cut at 150 chars")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from memdb.text.packing import cut, within
+from memdb.text.packing import Count, cut, within
 from memdb.text.query import cleaned
 
-Count = Callable[[str], int]
 Status = Literal["success", "error", "partial"]
 
 ERROR = "Error: "

@@ -14,7 +14,7 @@ from memdb.llm.tools.bench import Bench
 from memdb.llm.tools.parameters import Parameter
 from memdb.llm.tools.result import LEAST_TOKENS, ToolResult, bounded, failure
 from memdb.text.query import cleaned
-from memdb.text.traced import traced
+from memdb.text.traced import described, traced
 
 log = logging.getLogger("memdb")
 
@@ -47,6 +47,7 @@ class MemoryTool:
         description: what a model is told of it.
         parameters: the JSON Schema of its arguments.
         schema: the tool in the shape of the OpenAI API: {"type": "function", "function": {...}}.
+        strict_schema: the same with `strict: true`, by which the OpenAI API holds a model to the schema to the letter.
         anthropic_schema: the tool in the shape of the Anthropic API: name, description, input_schema.
     """
 
@@ -81,6 +82,14 @@ class MemoryTool:
         return {"type": "function", "function": function}
 
     @property
+    def strict_schema(self) -> dict[str, Any]:
+        parameters = self._recipe.parameters
+        every = {one.name: one.strict_schema() for one in parameters}
+        form = {**self.parameters, "properties": every, "required": [*every]}
+        function = {"name": self.name, "description": self.description, "parameters": form, "strict": True}
+        return {"type": "function", "function": function}
+
+    @property
     def anthropic_schema(self) -> dict[str, Any]:
         return {"name": self.name, "description": self.description, "input_schema": self.parameters}
 
@@ -111,7 +120,7 @@ class MemoryTool:
             result = failure(f"{error}{unknown}", error_type=type(error).__name__)
         except Exception as error:
             log.error("the tool %s failed\n%s", self.name, traced(error))
-            result = failure(f"{self.name} failed: {_said(error)}", error_type=type(error).__name__)
+            result = failure(f"{self.name} failed: {described(error)}", error_type=type(error).__name__)
         return await finished(result, bench, self.name)
 
     async def _done(self, named: Mapping[str, Any]) -> ToolResult:
@@ -132,10 +141,3 @@ async def finished(result: ToolResult, bench: Bench, name: str) -> ToolResult:
     except Exception as error:  # a counter of the caller's own
         log.error("the result of the tool %s could not be measured\n%s", name, traced(error))
         return failure(f"the result of {name} could not be measured", error_type=type(error).__name__)
-
-
-def _said(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # an error that cannot even be shown
-        return type(error).__name__

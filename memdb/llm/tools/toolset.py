@@ -7,13 +7,12 @@ from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_bulk, check_key, check_range
-from memdb.llm.compressor import Counter
 from memdb.llm.tools import archival, core_memory, loading, recalling, saving
 from memdb.llm.tools.bench import AgentMemory, Bench
 from memdb.llm.tools.calls import is_several, read_call
 from memdb.llm.tools.result import ToolResult, failure
 from memdb.llm.tools.tool import MemoryTool, finished
-from memdb.protocols import ChatModel
+from memdb.protocols import ChatModel, CountsTokens, check_model, check_part
 from memdb.storage.transaction import Transaction
 from memdb.text.answer import one_line
 from memdb.text.tokens import TokenCounter
@@ -46,13 +45,18 @@ class MemoryTools(list[MemoryTool]):
         return [tool.schema for tool in self]
 
     @property
+    def strict_schemas(self) -> list[dict[str, Any]]:
+        """Their schemas for the OpenAI API with `strict: true`: parameters that may be left out are sent as null."""
+        return [tool.strict_schema for tool in self]
+
+    @property
     def anthropic_schemas(self) -> list[dict[str, Any]]:
         """Their schemas, for the Anthropic API itself."""
         return [tool.anthropic_schema for tool in self]
 
     def find(self, name: str) -> MemoryTool | None:
         """Return the tool with a name, or None."""
-        return next((tool for tool in self if tool.name == name), None)
+        return next((tool for tool in self if isinstance(name, str) and tool.name == name), None)
 
     async def execute(self, name: str, /, *given: Any, **arguments: Any) -> ToolResult:
         """Call the tool with a name; see MemoryTool.execute. An unknown name is a result of status "error", too."""
@@ -87,7 +91,7 @@ class MemoryTools(list[MemoryTool]):
 def create_memory_tools(
     memory: AgentMemory,
     llm: ChatModel | None = None,
-    counter: Counter | None = None,
+    counter: CountsTokens | None = None,
     *,
     result_tokens: int = RESULT_TOKENS,
     names: Iterable[str] | None = None,
@@ -114,6 +118,25 @@ def create_memory_tools(
     Raises:
         InvalidInput: an argument is not what it must be.
     """
+    _check_memory(memory)
+    if llm is not None:
+        check_model(llm)
+    counter = TokenCounter() if counter is None else counter
+    check_part(counter, "counter", "count(text)")
+    most = check_range(result_tokens, "result_tokens", MIN_RESULT_TOKENS, MAX_RESULT_TOKENS)
+    bench = Bench(memory, llm, counter, most)
+    recipes = (
+        *loading.recipes(),
+        *core_memory.recipes(_texts(blocks, "blocks")),
+        *archival.recipes(),
+        *recalling.recipes(),
+        *saving.recipes(),
+    )
+    wanted = None if names is None else _known(_texts(names, "names"), [recipe.name for recipe in recipes])
+    return MemoryTools((MemoryTool(one, bench) for one in recipes if wanted is None or one.name in wanted), bench)
+
+
+def _check_memory(memory: object) -> None:
     for part in ("manager", "conversation", "facts", "blocks", "archive", "atomic"):
         if not hasattr(type(memory), part) and not hasattr(memory, part):
             raise InvalidInput(f"memory must be what db.memory() gives, not {type(memory).__name__}")
@@ -121,36 +144,17 @@ def create_memory_tools(
         raise InvalidInput(
             "tools await their memory, which a unit must not: make them of db.memory(), outside the unit"
         )
-    if llm is not None and not callable(getattr(llm, "chat", None)):
-        raise InvalidInput(f"llm must have a method chat(), which {type(llm).__name__} has not")
-    counter = TokenCounter() if counter is None else counter
-    if not callable(getattr(counter, "count", None)):
-        raise InvalidInput(f"counter must have a method count(), which {type(counter).__name__} has not")
-    bench = Bench(
-        memory, llm, counter, check_range(result_tokens, "result_tokens", MIN_RESULT_TOKENS, MAX_RESULT_TOKENS)
-    )
-    tools = [
-        MemoryTool(recipe, bench)
-        for recipe in (
-            *loading.recipes(),
-            *core_memory.recipes(_texts(blocks, "blocks")),
-            *archival.recipes(),
-            *recalling.recipes(),
-            *saving.recipes(),
-        )
-    ]
-    if names is None:
-        return MemoryTools(tools, bench)
-    wanted = _texts(names, "names")
-    known = [tool.name for tool in tools]
+
+
+def _known(wanted: list[str], known: list[str]) -> list[str]:
     for name in wanted:
         if name not in known:
             raise InvalidInput(f"names has {name[:60]!r}, which is no tool: choose from {', '.join(known)}")
-    return MemoryTools((tool for tool in tools if tool.name in wanted), bench)
+    return wanted
 
 
 def _texts(values: Iterable[str] | None, name: str) -> list[str]:
-    listed = [] if values is None else check_bulk([*values] if isinstance(values, Mapping) else values, name)
+    listed = [] if values is None else check_bulk(iter(values) if isinstance(values, Mapping) else values, name)
     for value in listed:
         if not isinstance(value, str):
             raise InvalidInput(f"{name} must be a list of names, not of {type(value).__name__}")

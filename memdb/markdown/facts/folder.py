@@ -24,6 +24,7 @@ from memdb.markdown.scan import folder_name, real_folder
 from memdb.memory import Memory
 from memdb.storage.engine import Engine
 from memdb.storage.whole_file import belongs_to_database, told_of
+from memdb.text.shown import shown
 
 TRIES = 20
 NAMES = (TEXT_FILE, HISTORY_FILE)
@@ -104,9 +105,9 @@ class FactFolder:
             InvalidInput: an argument is not what it must be. And what sync() raises.
         """
         if keep not in ("file", "memory"):
-            raise InvalidInput(f'keep must be "file" or "memory", not {repr(keep)[:40]}')
+            raise InvalidInput(f'keep must be "file" or "memory", not {shown(keep)}')
         if name is not None and name not in NAMES:
-            raise InvalidInput(f"name must be one of {', '.join(NAMES)}, not {repr(name)[:40]}")
+            raise InvalidInput(f"name must be one of {', '.join(NAMES)}, not {shown(name)}")
         return await self._sync(NAMES if name is None else (name,), keep)
 
     async def _sync(self, names: Iterable[str], keep: str | None = None) -> FolderReport:

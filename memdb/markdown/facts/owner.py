@@ -12,10 +12,10 @@ from typing import Any
 from uuid import uuid4
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import shown
 from memdb.markdown.facts import files
 from memdb.markdown.facts.files import Moved, Seen, in_thread
 from memdb.storage.whole_file import sync_folder
+from memdb.text.shown import shown
 
 OWNER_FILE = ".memdb.json"
 KIND = "facts"

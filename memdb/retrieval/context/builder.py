@@ -23,6 +23,7 @@ from memdb.errors import InvalidInput, MemdbError
 from memdb.layers.arguments import check_bulk, check_query, check_range
 from memdb.layers.history import is_users
 from memdb.layers.message import Message
+from memdb.protocols import CountsMessages, check_part
 from memdb.retrieval.context.filling import Filling
 from memdb.retrieval.context.history import NO_HISTORY, History, read_history, read_last
 from memdb.retrieval.context.hits import Found, as_found, count_recalls, search
@@ -32,8 +33,10 @@ from memdb.retrieval.retriever import MemoryRetriever
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
 from memdb.text.query import cleaned, parse
-from memdb.text.tokens import Sendable, TokenCounter
+from memdb.text.shown import shown
+from memdb.text.tokens import TokenCounter
 
 __all__ = ["Context", "ContextBuilder", "ContextSection", "LeftOut"]
 
@@ -46,18 +49,6 @@ KEPT_ENCODING = "cl100k_base"  # in which stored messages are counted
 
 REMEMBERED, REMEMBERED_CHARS = 2_048, 2_000  # texts whose counts a builder remembers, 4 MB of them at most
 log = logging.getLogger("memdb")
-
-
-class Counter(Protocol):
-    """Counts tokens, as memdb.TokenCounter does."""
-
-    def count(self, text: str) -> int:
-        """Return how many tokens a text costs."""
-        ...
-
-    def count_messages(self, messages: Iterable[Mapping[str, Any] | Sendable]) -> int:
-        """Return how many tokens chat messages cost, with what frames each."""
-        ...
 
 
 class _Remembering(TokenCounter):
@@ -117,7 +108,7 @@ class ContextBuilder:
     def __init__(
         self,
         memory: HasScope,
-        counter: Counter | None = None,
+        counter: CountsMessages | None = None,
         *,
         sections: Iterable[str] = SECTIONS,
         retriever: Any = None,
@@ -129,9 +120,7 @@ class ContextBuilder:
         if not isinstance(home, Engine) or not isinstance(scope, Scope):
             raise InvalidInput("memory must be what db.memory(...) returns; a unit's memory cannot build a context")
         counter = TokenCounter() if counter is None else counter
-        for method in ("count", "count_messages"):
-            if not callable(getattr(counter, method, None)):
-                raise InvalidInput(f"counter must have a method {method}(), which {type(counter).__name__} lacks")
+        check_part(counter, "counter", "count(text)", "count_messages(messages)")
         self._engine, self._scope = home, scope
         kept = isinstance(counter, TokenCounter) and counter.name == KEPT_ENCODING
         remembering = _Remembering(counter) if type(counter) is TokenCounter else counter
@@ -172,6 +161,9 @@ class ContextBuilder:
                 something that is no memory.
         """
         check_range(max_tokens, "max_tokens", 1, MAX_TOKENS)
+        check_flag(look_only, "look_only")
+        if append_query is not None:
+            check_flag(append_query, "append_query")
         if not isinstance(system, str):
             raise InvalidInput(f"system must be text, not {type(system).__name__}")
         check_query(query)
@@ -258,8 +250,8 @@ def _turn_is_over(last: Message | None) -> bool:
 def _chosen(sections: Iterable[str]) -> frozenset[str]:
     names = [sections] if isinstance(sections, str) else check_bulk(sections, "sections")
     for name in names:
-        if name not in SECTIONS:
-            raise InvalidInput(f"there is no section {str(name)[:40]!r}; there are {', '.join(SECTIONS)}")
+        if not isinstance(name, str) or name not in SECTIONS:
+            raise InvalidInput(f"there is no section {shown(name)}; there are {', '.join(SECTIONS)}")
     return frozenset(names)
 
 

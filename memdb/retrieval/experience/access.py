@@ -14,10 +14,10 @@ from memdb.layers.experience.parts import ActionEntry
 from memdb.layers.layer import Live
 from memdb.layers.models import check_json
 from memdb.retrieval.experience.budget import tokens_of
-from memdb.retrieval.experience.engine import MemoryEngine
-from memdb.retrieval.experience.engine_given import check_engine
+from memdb.retrieval.experience.engine import MemoryEngine, check_engine
 from memdb.retrieval.experience.tasks import task_type_of
 from memdb.text.json_text import to_exact_json
+from memdb.text.shown import shown
 
 DEFAULT_BUDGET = 4_000
 INTERACTION = "interaction"  # the task of what was recorded by record_interaction in no session
@@ -86,7 +86,8 @@ class UnifiedMemoryAccess:
         Returns:
             The context. Where it cannot be made, an empty one whose retrieval_stats say in `error` why.
         """
-        budget = token_budget or DEFAULT_BUDGET
+        none = token_budget is None or (isinstance(token_budget, int) and not token_budget)
+        budget: Any = DEFAULT_BUDGET if none else token_budget
         try:
             context = {"goal": query, "task_type": task_type}
             found = await self.engine.retrieve_relevant(context, top_k, token_budget=budget)
@@ -94,7 +95,8 @@ class UnifiedMemoryAccess:
         except MemdbError as error:
             log.warning("no context for an agent: %s", error)
             left = budget if isinstance(budget, int) else DEFAULT_BUDGET
-            return MemoryContext(token_budget=left, task_type=str(task_type), retrieval_stats={"error": str(error)})
+            kind = task_type if isinstance(task_type, str) else shown(task_type)
+            return MemoryContext(token_budget=left, task_type=kind, retrieval_stats={"error": str(error)})
         by_source: dict[str, list[dict[str, Any]]] = {}
         for memory in found:
             by_source.setdefault(memory["_source"], []).append(memory)
@@ -164,7 +166,9 @@ class UnifiedMemoryAccess:
             return None
         entry = {"tool": said[:TOOL_CHARS], "input": dict(action) if isinstance(action, Mapping) else ""}
         task = self.session_id or INTERACTION
-        return await self.record_episode(task, source, said, [entry], outcome or "partial", phase="")
+        return await self.record_episode(
+            task, source, said, [entry], "partial" if outcome is None else outcome, phase=""
+        )
 
     async def get_suggestions(self, context: str | Mapping[str, Any], max_suggestions: int = 5) -> list[str]:
         """Return what experience suggests for a task, a sentence each, best first; [] where it has nothing to say.

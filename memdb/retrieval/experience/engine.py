@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_limit
 from memdb.layers.experience.aging import age
 from memdb.layers.experience.importance import HALVING
 from memdb.layers.layer import Live, Mode, reads
+from memdb.protocols import CountsTokens
 from memdb.retrieval.experience import overview, similarity
 from memdb.retrieval.experience.consolidating import ConsolidationResult
 from memdb.retrieval.experience.learning import consolidate
@@ -23,17 +24,10 @@ from memdb.scope import Scope
 from memdb.storage.aging import HALF_LIFE_DAYS
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
 from memdb.text.tokens import TokenCounter
 
 Dicts = builtins.list[dict[str, Any]]
-
-
-class Counter(Protocol):
-    """Counts tokens, as memdb.TokenCounter does."""
-
-    def count(self, text: str) -> int:
-        """Return how many tokens a text costs."""
-        ...
 
 
 class MemoryEngine(Shelves[Mode]):
@@ -52,7 +46,7 @@ class MemoryEngine(Shelves[Mode]):
         home: Engine | Transaction,
         *,
         hybrid: Callable[[], HybridSearch] | None = None,
-        counter: Counter | None = None,
+        counter: CountsTokens | None = None,
     ) -> None:
         super().__init__(scope, home)
         self._hybrid = hybrid
@@ -116,6 +110,8 @@ class MemoryEngine(Shelves[Mode]):
             InvalidInput: an argument is not what it must be.
         """
         wanted = asked(context, top_k, mode, token_budget)
+        check_flag(explain, "explain")
+        check_flag(look_only, "look_only")
         found = retrieved(tx, self.scope.user_id, wanted, self.count_tokens)
         if explain:
             return [{**as_dict(one), "_explanation": explained(one, wanted)} for one in found]
@@ -234,3 +230,21 @@ class MemoryEngine(Shelves[Mode]):
     def count_tokens(self, text: str) -> int:
         """Return how many tokens a text costs, as token budgets count it."""
         return self._counter.count(text)
+
+
+def check_engine(engine: MemoryEngine[Mode], what: str) -> MemoryEngine[Mode]:
+    """Return `engine` if it is a MemoryEngine.
+
+    Args:
+        engine: what was given.
+        what: what it was given to, for the message.
+
+    Raises:
+        InvalidInput: it is something else, such as a Database, a Memory or a Scope.
+    """
+    given: object = engine
+    if not isinstance(given, MemoryEngine):
+        raise InvalidInput(
+            f"{what} takes a user's memory.engine, not {type(given).__name__}: give db.memory(user).engine"
+        )
+    return engine

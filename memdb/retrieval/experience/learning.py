@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import bindparam, tuple_
+from sqlalchemy import bindparam, func, select, tuple_
 
 from memdb.errors import Busy, InvalidInput
 from memdb.layers import reading
-from memdb.layers.arguments import check_score, shown
-from memdb.layers.experience import patterns
+from memdb.layers.arguments import check_score
+from memdb.layers.experience import found_patterns
 from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.parts import ActionEntry, ErrorEntry
 from memdb.layers.experience.pattern import SemanticPattern
@@ -29,10 +31,12 @@ from memdb.storage.engine import Engine
 from memdb.storage.schema import record
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 
 TRIES = 3
 MAX_EPISODES = 20_000  # of a run, the newest: what is kept of them takes some 60 MB
 PAGE = 500  # episodes of one read
+PAGE_CHARS = 8_000_000  # of their JSON, if there are several
 GOAL_CHARS = 2_000  # of what is kept of one; actions are kept by their tools, errors by their types and resolutions
 MAX_ACTIONS = 200
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -41,8 +45,10 @@ _STATE = """
 SELECT count(*), total(seg_revision), max(id), max(updated_at) FROM record
  WHERE user_id = :user_id AND layer = 'pattern' AND session_id = ''
 """
-_PAGE = Statement(
-    EPISODES.select(
+# Sizes first: an episode may be 16 MB long.
+_SIZES = Statement(
+    select(record.c.created_at, record.c.id, func.length(record.c.metadata))
+    .where(
         reading.here(),
         record.c.created_at >= param("since"),
         tuple_(record.c.created_at, record.c.id) < tuple_(param("before"), bindparam("before_id")),
@@ -97,12 +103,13 @@ async def _lived(engine: Engine, user_id: str, hours: float) -> list[EpisodeTrac
 
 def _page(tx: Transaction, user_id: str, since: str, before: Cursor) -> tuple[list[EpisodeTrace], Cursor | None]:
     """Return the next older episodes, and where to go on; None when there are no more."""
-    place = Place(EPISODE, user_id)
-    values = place.values(since=since, before=before[0], before_id=before[1], limit=PAGE)
-    rows = tx.all(_PAGE, **values)
-    at = Record._fields.index("created_at")
-    last = (rows[-1][at], rows[-1][0]) if len(rows) == PAGE else None
-    return [*reading.shaped(tx, rows, _slim, EPISODES)], last
+    values = Place(EPISODE, user_id).values(since=since, before=before[0], before_id=before[1], limit=PAGE)
+    sizes = tx.all(_SIZES, **values)
+    fitting = max(1, bisect_right([*accumulate(chars or 0 for *_, chars in sizes)], PAGE_CHARS))
+    order = {number: at for at, (_, number, _) in enumerate(sizes[:fitting])}
+    rows = sorted(reading.by_ids(tx, user_id, order, EPISODES), key=lambda row: order[row[0]])
+    is_last = len(sizes) < PAGE and fitting >= len(sizes)
+    return [*reading.shaped(tx, rows, _slim, EPISODES)], None if is_last else sizes[fitting - 1][:2]
 
 
 def _slim(found: Record, *own: Any) -> EpisodeTrace:
@@ -129,7 +136,7 @@ def _used(tool: str) -> ActionEntry:
 
 
 def _known(tx: Transaction, user_id: str) -> tuple[tuple[Any, ...], list[SemanticPattern]]:
-    return _state(tx, user_id), patterns.all_of(tx, user_id)
+    return _state(tx, user_id), found_patterns.all_of(tx, user_id)
 
 
 def _state(tx: Transaction, user_id: str) -> tuple[Any, ...]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from memdb.layers.arguments import check_query, check_range
 from memdb.layers.layer import Layer, Mode, reads
+from memdb.protocols import CountsTokens, check_part
 from memdb.retrieval.experience import overview
 from memdb.retrieval.experience.budget import fitting
-from memdb.retrieval.experience.engine import Counter, MemoryEngine
-from memdb.retrieval.experience.engine_given import check_engine
+from memdb.retrieval.experience.engine import MemoryEngine, check_engine
 from memdb.retrieval.experience.merging import LEAD
 from memdb.retrieval.experience.relevance import Matched, Ranked, ranked
 from memdb.retrieval.experience.retrieving import MAX_BUDGET, as_dict
@@ -99,9 +99,11 @@ class ProgressiveLoader(Layer[Mode]):
         InvalidInput: engine is something else.
     """
 
-    def __init__(self, engine: MemoryEngine[Mode], *, counter: Counter | None = None) -> None:
+    def __init__(self, engine: MemoryEngine[Mode], *, counter: CountsTokens | None = None) -> None:
         given = check_engine(engine, "ProgressiveLoader")
         super().__init__(given.scope, given._home)
+        if counter is not None:
+            check_part(counter, "counter", "count(text)")
         self._count: Count = given.count_tokens if counter is None else counter.count
 
     @reads

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from memdb.errors import Busy, InvalidInput, NotFound
 from memdb.layers import reading
+from memdb.layers.arguments import check_bulk
 from memdb.layers.experience.patterns import SemanticMemory
 from memdb.layers.experience.stored import EPISODE, PATTERN, SKILL
 from memdb.layers.experience.stored_patterns import PATTERNS, pattern_of
@@ -23,7 +24,7 @@ from memdb.retrieval.experience.joining import COPIED, MERGED, RENAMED, Held, Jo
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
-from memdb.text.check import check_id
+from memdb.text.check import check_flag, check_id
 
 MAX_SOURCES = 1_000
 ATTEMPTS = 5  # to merge patterns while others change them
@@ -120,6 +121,7 @@ async def merge_namespaces(
         StorageError: the file could not do it.
     """
     names, target = _sources(sources), check_id(target, "target")
+    check_flag(deduplicate, "deduplicate")
     if target in names:
         raise InvalidInput(f"{target[:60]!r} is both source and target; name two users")
     for source in names:
@@ -142,10 +144,8 @@ async def merge_namespaces(
     return report
 
 
-def _sources(sources: object) -> list[str]:
-    if isinstance(sources, str) or not isinstance(sources, Iterable):
-        raise InvalidInput(f"sources must be a list of users, not {type(sources).__name__}")
-    names = list(dict.fromkeys(check_id(source, "a source") for source in sources))
+def _sources(sources: Iterable[str]) -> list[str]:
+    names = list(dict.fromkeys(check_id(source, "a source") for source in check_bulk(sources, "sources")))
     if not 1 <= len(names) <= MAX_SOURCES:
         raise InvalidInput(f"sources must name 1 to {MAX_SOURCES:,} users, not {len(names):,}")
     return names

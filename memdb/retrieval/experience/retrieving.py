@@ -7,14 +7,16 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import MAX_LIMIT, check_limit, check_range, shown
+from memdb.layers.arguments import MAX_LIMIT, check_limit, check_range
 from memdb.retrieval.experience.budget import fitting
 from memdb.retrieval.experience.relevance import Matched, Ranked, importance_factor, ranked, spread
 from memdb.retrieval.experience.said_once import warn_once
 from memdb.retrieval.experience.sources import LEAST_CONFIDENCE, SOURCES, Source, form_of_answer, id_of, matching
 from memdb.retrieval.experience.tasks import AUTO, TASK_STRATEGIES, how_many, strategy_of, task_signals, task_type_of
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_choice
 from memdb.text.packing import Count
+from memdb.text.shown import shown
 
 Mode = Literal["relevance", "weight"]
 MODES = get_args(Mode)
@@ -63,8 +65,7 @@ def asked(context: Mapping[str, Any], top_k: int, mode: str, token_budget: int |
     goal = context.get("goal")
     if goal is not None and not isinstance(goal, str):
         raise InvalidInput(f"goal of the context must be text, not {type(goal).__name__}")
-    if mode not in MODES:
-        raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {shown(mode)}")
+    check_choice(mode, "mode", MODES)
     budget = None if token_budget is None else check_range(token_budget, "token_budget", 0, MAX_BUDGET)
     why: tuple[str, ...] = ()
     if context.get("task_type") == AUTO:

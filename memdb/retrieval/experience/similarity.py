@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from memdb.layers import reading
-from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query, shown
-from memdb.layers.experience import patterns
+from memdb.layers.arguments import MAX_LIMIT, check_limit, check_query
+from memdb.layers.experience import found_patterns
 from memdb.layers.experience.form import Experience
 from memdb.layers.experience.skills import SKILLS, skill_of
 from memdb.layers.experience.stored import EPISODE, PATTERN, SKILL
@@ -21,9 +20,9 @@ from memdb.retrieval.experience.sources import ANTI, count_recalled, form_of_ans
 from memdb.retrieval.meaning.hybrid import HybridSearch
 from memdb.retrieval.meaning.rankings import Answer, Question
 from memdb.storage import fulltext
-from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
 from memdb.text.query import parse
+from memdb.text.shown import shown
 
 WITH_OTHERS = 3  # times as many are looked at where a layer holds other things, too
 
@@ -83,7 +82,7 @@ def by_words(tx: Transaction, user_id: str, query: str, collection: str, top_k: 
     if wanted is None:
         return []
     if wanted.anti_only:
-        hits = patterns.scored(tx, user_id, query, top_k, anti=True)
+        hits = found_patterns.scored(tx, user_id, query, top_k, anti=True)
         return _counted(tx, user_id, [((ANTI, memory), score) for memory, score in hits])
     scores = dict(fulltext.search(tx, parse(query), Place(wanted.layer, user_id).within(), top_k))
     return _counted(tx, user_id, reading.ranked(tx, user_id, scores, wanted.shape, wanted.columns))
@@ -107,11 +106,11 @@ async def _by_meaning(hybrid: HybridSearch, query: str, collection: str, top_k: 
 class by_meaning_where_live(reads[P, R]):
     """Marks the method that is `_by_meaning` on a live layer whose database has an embedder."""
 
-    def _live(self, layer: Layer[Any], home: Engine) -> Any:
+    def _start(self, layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
         hybrid: HybridSearch | None = None if layer._hybrid is None else layer._hybrid()  # type: ignore[attr-defined]
         if hybrid is None or not hybrid._embeds:
-            return super()._live(layer, home)
-        return self._named(partial(_by_meaning, hybrid))
+            return super()._start(layer, *args, **kwargs)
+        return _by_meaning(hybrid, *args, **kwargs)
 
 
 def _checked(query: str, collection: str, top_k: int) -> Collection | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memdb.layers import reading
-from memdb.layers.experience import episodes, patterns, skills
+from memdb.layers.experience import episodes, found_patterns, skills
 from memdb.layers.experience.form import Experience
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skills import SKILLS, skill_of
@@ -49,11 +49,11 @@ class Source(NamedTuple):
 
 
 def _patterns_in_order(tx: Transaction, user_id: str, limit: int) -> Sequence[Experience]:
-    return patterns.found(tx, user_id, min_confidence=LEAST_CONFIDENCE, anti=False, limit=limit)
+    return found_patterns.found(tx, user_id, min_confidence=LEAST_CONFIDENCE, anti=False, limit=limit)
 
 
 def _anti_in_order(tx: Transaction, user_id: str, limit: int) -> Sequence[Experience]:
-    return patterns.found(tx, user_id, anti=True, limit=limit)
+    return found_patterns.found(tx, user_id, anti=True, limit=limit)
 
 
 # In the order in which equal weights stand (loki document, retrieve_relevant).

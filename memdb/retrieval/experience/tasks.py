@@ -92,7 +92,7 @@ _KIND_OF = {
 }
 _PHRASES = {where: Phrases(kinds) for where, kinds in _KIND_OF.items()}
 _OTHER = Phrases(OTHER_WORDS)
-_ERROR_NAME = re.compile(r"\w*[^\W_](?=(?:Error|Exception)s?\b)")  # what stands before Error in TypeError
+_ERROR_NAME = re.compile(r"\b\w*[^\W_](?=(?:Error|Exception)s?\b)")  # what stands before Error in TypeError
 
 
 def task_signals(context: Mapping[str, Any]) -> list[Signal]:

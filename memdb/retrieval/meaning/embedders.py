@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from memdb.asking import cancels_us
 from memdb.errors import InvalidInput, ModelError
 from memdb.layers.arguments import check_range
 from memdb.protocols import Embedder
-from memdb.retrieval.asking import cancels_us
 from memdb.storage.vectors import MAX_DIMENSIONS, packed
 from memdb.text.check import check_id
-from memdb.text.query import cleaned
+from memdb.text.traced import described
 
 
 def check_embedder(embedder: Any) -> Embedder:
@@ -84,7 +84,7 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str], *, method: str = 
     except (Exception, asyncio.CancelledError) as error:  # of the user's code: anything may come
         if cancels_us(error):
             raise
-        raise ModelError(f"the embedder {name!r} failed: {cleaned(str(error)) or type(error).__name__}") from error
+        raise ModelError(f"the embedder {name!r} failed: {described(error)}") from error
     if identity(embedder) != known:
         raise ModelError(
             f"the embedder {name!r} became {embedder.model!r} meanwhile: whose vectors these are is unknown"

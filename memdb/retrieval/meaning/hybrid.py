@@ -23,8 +23,9 @@ from memdb.retrieval.meaning.service import EmbeddingService
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
-from memdb.text.check import check_id
+from memdb.text.check import check_choice, check_id
 from memdb.text.query import parse
+from memdb.text.shown import shown
 from memdb.text.snippet import Marker
 
 # Not facts and blocks: they stand in every prompt, and each edit would be embedded anew.
@@ -149,10 +150,10 @@ def _question(
     session_id: str | None,
 ) -> Question:
     """Return what is asked, checked."""
-    if layer is not None and layer not in LAYERS:
-        raise InvalidInput(f"layer must be one of {', '.join(LAYERS)}, or None for all, not {str(layer)[:40]!r}")
+    if layer is not None:
+        check_choice(layer, "layer", LAYERS, ", or None for all")
     if isinstance(bm25_weight, bool) or not isinstance(bm25_weight, int | float) or not 0 <= bm25_weight <= 1:
-        raise InvalidInput(f"bm25_weight must be a number from 0 to 1, not {str(bm25_weight)[:40]!r}")
+        raise InvalidInput(f"bm25_weight must be a number from 0 to 1, not {shown(bm25_weight)}")
     if categories is not None:
         categories = tuple(check_key(category, "categories") for category in check_bulk(categories, "categories"))
     return Question(

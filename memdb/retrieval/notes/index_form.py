@@ -20,6 +20,7 @@ from memdb.layers.page import DEFAULT_CATEGORY
 from memdb.layers.record import Place
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Transaction
+from memdb.text.shown import shown
 
 SAME_S = 0.001  # two times of a file that are no further apart are one
 
@@ -89,7 +90,7 @@ def check(index: object) -> tuple[int, list[FileEntry]]:
         raise InvalidInput(f"index must be a dict as read_index() returns it, not {type(index).__name__}")
     version = index.get("index_version")
     if isinstance(version, bool) or not isinstance(version, int) or version > INDEX_VERSION:
-        raise InvalidInput(f"index_version must be a whole number up to {INDEX_VERSION}, not {str(version)[:40]!r}")
+        raise InvalidInput(f"index_version must be a whole number up to {INDEX_VERSION}, not {shown(version)}")
     if version < INDEX_VERSION:
         return version, []
     files = check_bulk(index.get("files", []), "files")

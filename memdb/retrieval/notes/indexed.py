@@ -13,14 +13,15 @@ from memdb.layers.notes import names as note_names
 from memdb.layers.notes.names import Note
 from memdb.layers.page import LAYER
 from memdb.layers.record import Place
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import check_model
+from memdb.protocols import ChatModel, check_model
 from memdb.retrieval.notes import index_form
 from memdb.retrieval.notes.index_form import FileEntry, IndexReport
 from memdb.retrieval.notes.populating import PopulateReport, populate
 from memdb.scope import Scope
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
+from memdb.text.shown import shown
 
 CONCURRENCY = 4  # files whose keywords a model chooses at a time
 MAX_CONCURRENCY = 64
@@ -111,9 +112,10 @@ class IndexedNotes:
             concurrency: how many files at a time, 1 to 64.
         """
         chosen = self._checked(user_id, categories)
-        check_model(llm)
         check_range(concurrency, "concurrency", 1, MAX_CONCURRENCY)
+        check_flag(rebuild, "rebuild")
         if llm is not None:
+            check_model(llm)
             numbers = await self._home.write(
                 lambda tx: note_index.await_model(tx, self._place, chosen, rebuild=rebuild)
             )
@@ -165,9 +167,10 @@ class IndexedNotes:
         Raises:
             InvalidInput: the user is another, or the categories are no list of names.
         """
-        if user_id is not None and user_id != self.scope.user_id:
-            mine, theirs = self.scope.user_id, str(user_id)[:200]
-            raise InvalidInput(f"user_id must be {mine!r}, whose notes these are: ask db.memory({theirs!r}).notes")
+        mine = self.scope.user_id
+        if user_id is not None and (not isinstance(user_id, str) or user_id != mine):
+            other = shown(user_id)
+            raise InvalidInput(f"user_id must be {shown(mine)}, whose notes these are: ask db.memory({other}).notes")
         return checked_categories(categories)
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from memdb.errors import InvalidInput
+from memdb.protocols import CountsTokens
 from memdb.text.answer import one_line
+from memdb.text.check import check_choice
+from memdb.text.shown import shown
 
 ON_OVERFLOW = ("stop", "skip", "cut")
 SEPARATOR = "\n\n"
 CUT_MARK = "…"
 LONG_TOKEN = 64  # characters: hardly a token is longer, and no text is made of such alone
 QUICK_CHARS = 20_000  # of a text that is counted on the event loop: some 2 ms
-
-
-class Counter(Protocol):
-    """Counts tokens; memdb.TokenCounter is one."""
-
-    def count(self, text: str) -> int:
-        """Return how many tokens a text costs: a plain function that may run on any thread."""
-        ...
 
 
 class NotLoaded(NamedTuple):
@@ -58,7 +53,7 @@ class Loaded:
     tokens: int = 0
     full: bool = False
 
-    async def add(self, name: str, content: str, counter: Counter) -> None:
+    async def add(self, name: str, content: str, counter: CountsTokens) -> None:
         """Add a file, as far as it may be added."""
         before = self.text + SEPARATOR if self.names else ""
         whole = f"{before}## {one_line(name)}\n{content}"
@@ -78,7 +73,7 @@ class Loaded:
         self.text, self.tokens = text, tokens
         self.names.append(name)
 
-    async def _fitting(self, text: str, counter: Counter) -> int | None:
+    async def _fitting(self, text: str, counter: CountsTokens) -> int | None:
         """Return what a text costs; None where that is too much."""
         begin = LONG_TOKEN * (self.max_tokens + 1)
         if len(text) > begin and await counted(counter, text[:begin]) > 2 * self.max_tokens:
@@ -86,7 +81,7 @@ class Loaded:
         tokens = await counted(counter, text)
         return tokens if tokens <= self.max_tokens else None
 
-    async def _cut(self, name: str, whole: str, start: int, counter: Counter) -> bool:
+    async def _cut(self, name: str, whole: str, start: int, counter: CountsTokens) -> bool:
         """Add as much of the last file as fits; return whether anything of it did.
 
         Args:
@@ -109,7 +104,7 @@ class Loaded:
         return True
 
 
-async def counted(counter: Counter, text: str) -> int:
+async def counted(counter: CountsTokens, text: str) -> int:
     """Return what a text costs; a long one is counted on another thread, so that others go on.
 
     Raises:
@@ -117,18 +112,8 @@ async def counted(counter: Counter, text: str) -> int:
     """
     tokens = counter.count(text) if len(text) <= QUICK_CHARS else await asyncio.to_thread(counter.count, text)
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-        raise InvalidInput(f"{type(counter).__name__}.count must return a whole number, not {tokens!r}")
+        raise InvalidInput(f"{type(counter).__name__}.count must return a whole number, not {shown(tokens)}")
     return tokens
-
-
-def check_counter(counter: object) -> None:
-    """Check that an object counts tokens.
-
-    Raises:
-        InvalidInput: it does not.
-    """
-    if isinstance(counter, type) or not callable(getattr(counter, "count", None)):
-        raise InvalidInput(f"counter must have the method count(text), which {type(counter).__name__} lacks")
 
 
 def check_overflow(on_overflow: str) -> str:
@@ -137,6 +122,5 @@ def check_overflow(on_overflow: str) -> str:
     Raises:
         InvalidInput: it is not.
     """
-    if on_overflow not in ON_OVERFLOW:
-        raise InvalidInput(f"on_overflow must be one of {', '.join(ON_OVERFLOW)}, not {str(on_overflow)[:40]!r}")
+    check_choice(on_overflow, "on_overflow", ON_OVERFLOW)
     return on_overflow

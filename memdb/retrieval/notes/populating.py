@@ -7,13 +7,13 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from memdb.asking import ask_text
 from memdb.errors import ModelError
 from memdb.layers.models import MAX_TAG_CHARS
 from memdb.layers.notes import indexing as note_indexing
 from memdb.layers.notes.indexing import Reading
 from memdb.layers.record import Place
 from memdb.protocols import ChatModel
-from memdb.retrieval.asking import ask
 from memdb.storage.engine import Engine
 from memdb.text.answer import list_of_texts, one_line
 from memdb.text.check import is_valid
@@ -108,7 +108,7 @@ class _Populating:
             content=read.page.content[:MAX_CONTENT_CHARS],
         )
         try:
-            answer = await ask(self._llm, prompt, ANSWER_TOKENS)
+            answer = await ask_text(self._llm, prompt, ANSWER_TOKENS)
         except ModelError as error:
             self._failures += 1
             self._complaint = self._complaint or f"{read.page.key}: {error}"

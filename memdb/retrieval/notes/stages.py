@@ -7,16 +7,18 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from memdb.asking import ask_text
 from memdb.errors import InvalidInput, MissingFile, ModelError, StorageError
 from memdb.layers.arguments import MAX_LIMIT, check_query, check_range, check_score
 from memdb.layers.notes.index import IndexEntry
-from memdb.protocols import ChatModel
-from memdb.retrieval.asking import ask, check_model
+from memdb.protocols import ChatModel, CountsTokens, check_model, check_part
 from memdb.retrieval.notes.indexed import checked_categories
-from memdb.retrieval.notes.loading import Counter, Loaded, NotLoaded, check_counter, check_overflow
+from memdb.retrieval.notes.loading import Loaded, NotLoaded, check_overflow
 from memdb.retrieval.notes.selection import Selection
 from memdb.retrieval.notes.store import BM25_WEIGHT, HYBRID_TOP_N, TOP_N, MarkdownStore
 from memdb.text.answer import one_line
+from memdb.text.check import check_choice
+from memdb.text.shown import shown
 from memdb.text.tokens import TokenCounter
 
 MOST_OFFERED = 100
@@ -76,7 +78,7 @@ class KnowledgeRetriever:
         self,
         notes: MarkdownStore,
         llm: ChatModel | None = None,
-        counter: Counter | None = None,
+        counter: CountsTokens | None = None,
         search_mode: str = "bm25",
         *,
         top_n: int = TOP_N,
@@ -86,13 +88,13 @@ class KnowledgeRetriever:
     ) -> None:
         if not isinstance(notes, MarkdownStore):
             raise InvalidInput(f"notes must be a MarkdownStore such as memory.notes, not {type(notes).__name__}")
-        check_model(llm)
+        if llm is not None:
+            check_model(llm)
         if counter is not None:
-            check_counter(counter)
-        if search_mode not in SEARCH_MODES:
-            raise InvalidInput(f"search_mode must be one of {', '.join(SEARCH_MODES)}, not {str(search_mode)[:40]!r}")
+            check_part(counter, "counter", "count(text)")
+        check_choice(search_mode, "search_mode", SEARCH_MODES)
         if not 0 <= check_score(hybrid_bm25_weight, "hybrid_bm25_weight") <= 1:
-            raise InvalidInput(f"hybrid_bm25_weight must be a number from 0 to 1, not {hybrid_bm25_weight!r}")
+            raise InvalidInput(f"hybrid_bm25_weight must be a number from 0 to 1, not {shown(hybrid_bm25_weight)}")
         self._notes, self._llm, self._counter = notes, llm, counter or TokenCounter()
         self._hybrid = search_mode == "hybrid"
         self._top_n = check_range(top_n, "top_n", 1, MOST_OFFERED)
@@ -181,7 +183,7 @@ class KnowledgeRetriever:
             return every, ""
         selection = Selection(query, found)
         try:
-            answer = await ask(self._llm, selection.prompt)
+            answer = await ask_text(self._llm, selection.prompt)
         except ModelError as error:
             _tell(problems, f"files are loaded in the order of finding, because the model failed: {error}")
             return every, ""

@@ -21,6 +21,7 @@ from memdb.storage.transaction import Transaction
 from memdb.text.check import check_text
 from memdb.text.headline import headline
 from memdb.text.query import parse
+from memdb.text.shown import shown
 
 TOP_N = 5  # local-ai document: candidates of stage 1
 HYBRID_TOP_N = 10
@@ -162,7 +163,7 @@ class MarkdownStore(IndexedNotes):
         """
         chosen = self._checked(user_id, categories)
         if not 0 <= check_score(bm25_weight, "bm25_weight") <= 1:
-            raise InvalidInput(f"bm25_weight must be a number from 0 to 1, not {bm25_weight!r}")
+            raise InvalidInput(f"bm25_weight must be a number from 0 to 1, not {shown(bm25_weight)}")
         if self._hybrid is None:
             return await self.bm25_search(query, top_n, categories=chosen)
         most = check_limit(top_n, "top_n")
@@ -181,7 +182,7 @@ class MarkdownStore(IndexedNotes):
     async def record_recall(self, name: str, score: float) -> None:
         """Count that a note proved useful, if it is there; the caller does not wait for the disk."""
         if check_score(score) < 0:
-            raise InvalidInput(f"score must be at least 0, not {score!r}")
+            raise InvalidInput(f"score must be at least 0, not {shown(score)}")
         await self._home.read(_recall, self._place, check_key(name, "name"), float(score))
 
 

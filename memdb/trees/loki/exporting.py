@@ -21,6 +21,7 @@ from memdb.retrieval.experience import overview
 from memdb.scope import DEFAULT_USER
 from memdb.storage.transaction import Transaction
 from memdb.storage.whole_file import file_path, told_of, written_whole
+from memdb.text.check import check_flag
 from memdb.trees.loki.entries import legible
 from memdb.trees.loki.layout import (
     ANTI_PATTERNS,
@@ -82,7 +83,8 @@ async def export_experience(
         StorageError: a file cannot be written.
     """
     root = file_path(folder, "the folder")
-    parts = parts_of(user_id, namespaces or {})
+    check_flag(force, "force")
+    parts = parts_of(user_id, {} if namespaces is None else namespaces)
     report = ExperienceReport(users={part.namespace: part.user_id for part in parts})
     numbers = {part: await db.read(_numbers, part.user_id) for part in parts}
     total = sum(len(ids) for found in numbers.values() for ids in found.values())

@@ -18,11 +18,11 @@ from memdb.layers.experience.form import Experience
 from memdb.layers.experience.pattern import SemanticPattern
 from memdb.layers.experience.skill import ProceduralSkill, skill_id
 from memdb.text.check import MAX_CONTENT_BYTES
+from memdb.trees.files import File, files
 from memdb.trees.loki.entries import entries, without_added
-from memdb.trees.loki.files import File, as_object, files, moment
 from memdb.trees.loki.layout import ANTI_PATTERNS, EPISODES, PATTERNS, SEMANTIC, SKILLS, Part, is_day
 from memdb.trees.loki.skill_text import skill_of_text
-from memdb.trees.reading import MAX_JSON_BYTES, as_text, contents
+from memdb.trees.reading import MAX_JSON_BYTES, as_object, as_text, contents, moment
 
 MAX_LIST_BYTES = 300 * 1024 * 1024  # of a file of patterns, which is parsed an entry at a time
 

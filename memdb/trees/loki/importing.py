@@ -13,6 +13,8 @@ from memdb.layers.experience.pattern import SemanticPattern
 from memdb.markdown.report import Skipped
 from memdb.scope import DEFAULT_USER
 from memdb.storage.whole_file import told_of
+from memdb.text.check import check_flag
+from memdb.text.shown import shown
 from memdb.trees.loki.found import Found, count_files, found_in
 from memdb.trees.loki.layout import (
     EPISODES,
@@ -74,6 +76,7 @@ async def import_experience(
         InvalidInput: it holds no such memory, or an id is no valid text.
         StorageError: a folder cannot be read, or the file could not do it.
     """
+    check_flag(replace, "replace")
     root = await asyncio.to_thread(find_root, folder)
     parts = await asyncio.to_thread(_parts, root, user_id, namespaces)
     report = ExperienceReport(users={part.namespace: part.user_id for part in parts})
@@ -96,7 +99,7 @@ def _parts(root: Path, user_id: str | None, namespaces: Mapping[str, str | None]
     known = namespaces_in(root)
     wanted = dict.fromkeys(known) if namespaces is None else namespaces
     if missing := next((name for name in wanted if name not in known), None):
-        raise NotFound(f"{root} has no namespace {str(missing)[:60]!r}; it has {', '.join(known) or 'none'}")
+        raise NotFound(f"{root} has no namespace {shown(missing)}; it has {', '.join(known) or 'none'}")
     if user_id is None:
         manifest = Manifest.read(root)
         user_id = DEFAULT_USER if manifest is None else manifest.user_id

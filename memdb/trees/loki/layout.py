@@ -11,6 +11,7 @@ from typing import NamedTuple
 from memdb.errors import InvalidInput, MissingFile
 from memdb.storage.whole_file import file_path, told_of
 from memdb.text.check import check_id
+from memdb.text.shown import shown
 
 EPISODES, SEMANTIC, SKILLS = "episodic", "semantic", "skills"
 PATTERNS, ANTI_PATTERNS = "patterns.json", "anti-patterns.json"
@@ -115,7 +116,7 @@ def parts_of(user_id: str, namespaces: Mapping[str, str | None]) -> list[Part]:
     for name, owner in namespaces.items():
         if not isinstance(name, str) or not is_namespace(name):
             raise InvalidInput(
-                f"{str(name)[:60]!r} cannot be a namespace: take at most {MAX_NAMESPACE_CHARS} of A-Z, a-z, 0-9, _ "
+                f"{shown(name)} cannot be a namespace: take at most {MAX_NAMESPACE_CHARS} of A-Z, a-z, 0-9, _ "
                 f"and -, and none of {', '.join(sorted(_TAKEN))}"
             )
         parts.append(Part(name, user_of(user_id, name) if owner is None else check_id(owner, "a namespace's user")))

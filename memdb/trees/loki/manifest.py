@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from memdb.errors import AlreadyExists, InvalidInput
+from memdb.errors import AlreadyExists
 from memdb.storage.whole_file import told_of
 from memdb.text.check import check_id
-from memdb.trees.loki.files import files
+from memdb.trees.files import files
 from memdb.trees.loki.layout import EPISODES, MANIFEST, SEMANTIC, SKILLS
+from memdb.trees.reading import read_manifest
 
 VERSION = 1
 _FOLDERS = ((EPISODES, ".json"), (SEMANTIC, ".json"), (SKILLS, ".json"), (SKILLS, ".md"))
@@ -41,20 +42,12 @@ class Manifest:
         with told_of(path, "read"):
             if not path.is_file():
                 return None
-            text = path.read_bytes()
-        try:
-            value = json.loads(text)
-            version, named = value["version"], value["files"]
-            if value["memdb"] != "experience" or not isinstance(version, int):
-                raise ValueError("it is none of memdb's")
-            manifest = cls(
-                check_id(value["user_id"], "its user_id"), {str(name): str(of) for name, of in named.items()}
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InvalidInput(f"{path} cannot be read ({error}): mend it or move it away") from None
-        if version > VERSION:
-            raise InvalidInput(f"{path} was written by a newer memdb: use that one for the folder")
-        return manifest
+        return read_manifest(path, "experience", VERSION, cls._made)
+
+    @classmethod
+    def _made(cls, value: dict[str, Any]) -> Self:
+        files = {str(name): str(of) for name, of in value["files"].items()}
+        return cls(check_id(value["user_id"], "its user_id"), files)
 
     def data(self) -> bytes:
         """Return the file's bytes."""

@@ -1,17 +1,14 @@
-"""The files of a folder that is not trusted: links are not followed, and what is too large or no text is told."""
+"""The files of a folder that is not trusted: links are not followed, and told."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from memdb.errors import InvalidInput, StorageError
+from memdb.errors import StorageError
 from memdb.text.check import is_valid
-from memdb.trees.reading import as_text
 
 LINK = "it is a link, and links are not followed"
 
@@ -30,8 +27,8 @@ class File(NamedTuple):
     reason: str = ""
 
 
-def files(root: Path, folder: str, ending: str, *, deep: bool = True) -> Iterator[File]:
-    """Yield the files of a folder with an ending, sorted; hidden ones and what lies beside is passed over.
+def files(root: Path, folder: str, *endings: str, deep: bool = True) -> Iterator[File]:
+    """Yield the files of a folder with one of some endings, sorted; hidden ones and what lies beside is passed over.
 
     Args:
         folder: in the root; when it is not there, there are none.
@@ -52,7 +49,7 @@ def files(root: Path, folder: str, ending: str, *, deep: bool = True) -> Iterato
             yield File(_within(root, here / name), "", LINK)
         for name in sorted(names):
             stem, its = os.path.splitext(name)
-            if its.lower() != ending or name.startswith("."):
+            if its.lower() not in endings or name.startswith("."):
                 continue
             path = here / name
             within = _within(root, path)
@@ -60,29 +57,6 @@ def files(root: Path, folder: str, ending: str, *, deep: bool = True) -> Iterato
                 yield File(within, stem, LINK)
             elif path.is_file():
                 yield File(within, stem, "" if is_valid(within) else "its name is not UTF-8: give it another")
-
-
-def moment(seconds: float) -> datetime:
-    """Return a file's time; that of 1970 where it is beyond all years."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0, UTC)
-
-
-def as_object(raw: bytes) -> dict[str, Any]:
-    """Return bytes as a JSON object.
-
-    Raises:
-        InvalidInput: they are none.
-    """
-    try:
-        value = json.loads(as_text(raw))
-    except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, InvalidInput) else InvalidInput(f"it is no JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise InvalidInput("it is no JSON object")
-    return value
 
 
 def _within(root: Path, path: Path) -> str:
