@@ -22,7 +22,8 @@ from memdb.storage.opening import BUSY_TIMEOUT_S, Options
 from memdb.storage.sessions import SessionInfo
 from memdb.storage.source import database_path
 from memdb.storage.upkeep import Stats
-from memdb.text.check import check_id
+from memdb.text.check import check_callable, check_flag, check_id
+from memdb.text.shown import shown
 
 if TYPE_CHECKING:
     from memdb.protocols import Embedder
@@ -63,14 +64,16 @@ def open(
         InvalidInput: an option or the path is not what it must be. What concerns the file itself is raised on opening.
     """
     if not isinstance(durability, str) or durability not in SYNCHRONOUS:
-        raise InvalidInput(f"durability must be 'full' or 'normal', not {durability!r}")
+        raise InvalidInput(f"durability must be 'full' or 'normal', not {shown(durability)}")
     if isinstance(readers, bool) or not isinstance(readers, int) or not 1 <= readers <= MAX_READERS:
-        raise InvalidInput(f"readers must be a whole number from 1 to {MAX_READERS}, not {readers!r}")
+        raise InvalidInput(f"readers must be a whole number from 1 to {MAX_READERS}, not {shown(readers)}")
     if not isinstance(busy_timeout, int | float) or not 0 <= busy_timeout <= 3600:
-        raise InvalidInput(f"busy_timeout must be 0 to 3600 seconds, not {busy_timeout!r}")
+        raise InvalidInput(f"busy_timeout must be 0 to 3600 seconds, not {shown(busy_timeout)}")
+    for name, flag in (("read_only", read_only), ("create", create), ("migrate", migrate)):
+        check_flag(flag, name)
     if not callable(clock):
-        raise InvalidInput(f"clock must be a function that returns an aware datetime, not {clock!r}")
-    if path == ":memory:" and read_only:
+        raise InvalidInput(f"clock must be a function that returns an aware datetime, not {shown(clock)}")
+    if isinstance(path, str) and path == ":memory:" and read_only:
         raise InvalidInput("':memory:' is empty and only its own handle can fill it; open it without read_only")
     if embedder is not None:
         from memdb.retrieval.meaning.embedders import check_embedder
@@ -164,11 +167,11 @@ class Database:
             unit: a plain function; tx.execute(statement, params) returns rows. It awaits nothing and may be run more
                 than once.
         """
-        return await self.engine.write(unit, *args)
+        return await self.engine.write(check_callable(unit), *args)
 
     async def read(self, unit: Callable[..., R], *args: Any) -> R:
         """Run `unit(tx, *args)` in one snapshot, on a connection that cannot write, and return its value."""
-        return await self.engine.read(unit, *args)
+        return await self.engine.read(check_callable(unit), *args)
 
     async def check(self, repair: bool = False) -> CheckReport:
         """Check the file, its rows and its index; the work grows with the file.
@@ -179,6 +182,7 @@ class Database:
         Returns:
             A report: ok, and a sentence for each problem.
         """
+        check_flag(repair, "repair")
         if self._options.read_only:
             return await self.engine.aside(partial(inspect.check, repair=False, writable=False))
         return await self.engine.maintain(partial(inspect.check, repair=repair, writable=True))

@@ -23,11 +23,28 @@ A message says what was asked, what was wrong and what to do.
 
 from __future__ import annotations
 
+import re
+
+MAX_MESSAGE_CHARS = 480
+
+# What would break a line, turn the text around on a terminal, or could not be written to one at all.
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class MemdbError(Exception):
-    """The root of the family."""
+    """The root of the family.
+
+    Its text is one line of at most MAX_MESSAGE_CHARS characters, whatever the id, path or value that it names: control
+    characters and lone surrogates are escaped, and of what is longer the middle is left out. `args` holds all of it.
+    """
 
     _recoverable = False
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if len(text) > MAX_MESSAGE_CHARS:
+            text = f"{text[:300]} ... {text[-150:]}"
+        return _UNSHOWABLE.sub(_escaped, text)[:MAX_MESSAGE_CHARS]
 
     def is_recoverable(self) -> bool:
         """Whether the caller may simply go on without the answer.
@@ -106,3 +123,7 @@ class ModelError(MemdbError):
 
 class MissingExtra(MemdbError, ImportError):
     """An optional package is not installed; the message names the extra."""
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")

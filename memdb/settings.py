@@ -23,7 +23,7 @@ from memdb.layers.arguments import MAX_LIMIT
 from memdb.layers.models import Id, Model, Share, invalid, number, whole_number
 from memdb.layers.page import DEFAULT_CATEGORY
 from memdb.settings_sources import BETWEEN, PREFIX, check_environment, check_keys, holds, read_file, variable_of
-from memdb.text.check import is_valid
+from memdb.text.check import as_finite, is_valid
 
 DATABASE_NAME = "memory.db"
 MAX_TOOL_RESULT = 256 * 1024 * 1024
@@ -75,7 +75,7 @@ class MemorySettings(Model):
     model_config = ConfigDict(frozen=True)
 
     enabled: bool = True
-    categories: list[Id] = [DEFAULT_CATEGORY]
+    categories: Annotated[list[Id], BeforeValidator(as_finite)] = [DEFAULT_CATEGORY]
     search_mode: Literal["bm25", "hybrid"] = "bm25"
     hybrid_bm25_weight: Part = 0.5
     hybrid_top_n: Results = 10

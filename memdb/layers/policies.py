@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, model_validator
 from memdb.errors import InvalidInput
 from memdb.layers.models import Model, whole_number
 from memdb.layers.recall import RecallBasedConfig
+from memdb.text.shown import shown
 
 MAX_TTL_SECS = 100 * 366 * 86_400
 MAX_ITEMS = 1_000_000_000
@@ -105,7 +106,7 @@ def _policy(value: object) -> object:
     if not isinstance(value, EvictionPolicy):
         raise InvalidInput(
             "policy must be a NoEviction, Ttl, Capacity, RecallBased or Hybrid, such as Capacity(max_items=1000), "
-            f"not {repr(value)[:40]}"
+            f"not {shown(value)}"
         )
     return value
 

@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from memdb.errors import Corrupt, InvalidInput, MemdbError, MissingFile, NotAMemdbFile, SchemaTooNew, StorageError
 from memdb.storage.connection import connect, translated
+from memdb.text.check import path_text
+from memdb.text.shown import shown
 
 APPLICATION_ID = 0x6D656D64  # "memd", in the file's header at offset 68
 MEMORY = ":memory:"
@@ -33,11 +35,11 @@ def database_path(path: str | os.PathLike[str]) -> Path | None:
         InvalidInput: the path is empty or names a folder.
         MissingFile: its folder does not exist.
     """
-    if path == MEMORY:
+    if isinstance(path, str) and path == MEMORY:
         return None
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    if not isinstance(text, str) or not text or "\x00" in text:
-        raise InvalidInput(f"the database path must be a file path or {MEMORY!r}, not {path!r}")
+    text = path_text(path)
+    if not text:
+        raise InvalidInput(f"the database path must be a file path or {MEMORY!r}, not {shown(path)}")
     absolute = Path(text).absolute()
     with _told(absolute):
         if absolute.is_dir():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from memdb.errors import ModelError
 from memdb.storage.transaction import Row, Transaction
+from memdb.text.shown import shown
 
 MAX_DIMENSIONS = 65_536
 BYTES = 4  # of a float32
@@ -122,7 +123,7 @@ def packed(vector: Iterable[Any], dimensions: int) -> bytes:
             numbers = array("d", (number / greatest for number in numbers))
         length = math.hypot(*numbers)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"a vector is a list of numbers, not {repr(vector)[:40]}") from error
+        raise ModelError(f"a vector is a list of numbers, not {shown(vector)}") from error
     if len(numbers) != dimensions:
         raise ModelError(f"a vector has {len(numbers):,} numbers where {dimensions:,} are expected")
     if not math.isfinite(length):

@@ -10,6 +10,8 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from memdb.errors import InvalidInput, MemdbError, StorageError
+from memdb.text.check import path_text
+from memdb.text.shown import shown
 
 _BESIDE = ("", "-wal", "-shm", "-journal", "-lock")  # a database and what lies beside it
 
@@ -20,9 +22,9 @@ def file_path(value: object, what: str) -> Path:
     Raises:
         InvalidInput: it is no path, empty, or holds NUL.
     """
-    text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
-    if not isinstance(text, str) or not text or "\x00" in text:
-        raise InvalidInput(f"{what} must be a file path, not {value!r}")
+    text = path_text(value)
+    if not text:
+        raise InvalidInput(f"{what} must be a file path, not {shown(value)}")
     return Path(text)
 
 

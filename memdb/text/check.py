@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, TypeVar
+
 from memdb.errors import InvalidInput
+from memdb.text.shown import shown
+
+_Unit = TypeVar("_Unit", bound=Callable[..., Any])
 
 MAX_ID_CHARS = 1_000
+MAX_ENTRIES = 10_000  # of one list in a record
 MAX_TITLE_CHARS = 10_000
 MAX_CONTENT_BYTES = 16 * 1024 * 1024  # FTS5 indexes 25 MB in 0.5 s under the write lock: larger texts belong in parts
 
@@ -60,3 +69,56 @@ def check_id(value: object, name: str) -> str:
     if not text:
         raise InvalidInput(f"{name} must not be empty")
     return text
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return `value` if it is True or False: "no" and "false" would else be taken for yes.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True or False, not {shown(value)}")
+    return value
+
+
+def check_choice(value: object, name: str, choices: Iterable[str], besides: str = "") -> str:
+    """Return `value` if it is one of some names.
+
+    Args:
+        besides: what else may be given, for the message, such as ", or None for all".
+
+    Raises:
+        InvalidInput: it is none of them.
+    """
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}{besides}, not {shown(value)}")
+    return value
+
+
+def path_text(value: object) -> str:
+    """Return the text of a path as the system takes it; "" where it is no text, holds NUL or a stray surrogate."""
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
+    try:
+        return text if isinstance(text, str) and b"\x00" not in os.fsencode(text) else ""
+    except UnicodeEncodeError:
+        return ""
+
+
+def check_callable(unit: _Unit) -> _Unit:
+    """Return `unit` if it can be called.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    if not callable(unit):
+        raise InvalidInput(f"a unit must be a function, not {shown(unit)}")
+    return unit
+
+
+def as_finite(value: object) -> object:
+    """Return a value of a list's field; of an iterator at most MAX_ENTRIES + 1 entries, for it may never end."""
+    if isinstance(value, list | tuple | str | bytes | Mapping) or not isinstance(value, Iterable):
+        return value
+    return [*islice(value, MAX_ENTRIES + 1)]

@@ -59,12 +59,14 @@ class SimpleKeywordExtractor:
         stop_words: words that are left out, whatever their case.
 
     Raises:
-        InvalidInput: stop_words is a text.
+        InvalidInput: stop_words is no list of texts.
     """
 
     def __init__(self, stop_words: Collection[str] = STOP_WORDS) -> None:
-        if isinstance(stop_words, str):
-            raise InvalidInput("stop_words must be a list of words, not text")
+        if isinstance(stop_words, str | bytes) or not isinstance(stop_words, Collection):
+            raise InvalidInput(f"stop_words must be a list of words, not {type(stop_words).__name__}")
+        if not all(isinstance(word, str) for word in stop_words):
+            raise InvalidInput("stop_words must hold words, each a text")
         self._stop_words = frozenset(fold(word) for word in stop_words)
 
     def extract(self, query: str) -> list[str]:
@@ -135,7 +137,12 @@ def tags_from_name(name: str) -> list[str]:
     Returns:
         Lower case, distinct, at most MAX_TAGS of at most MAX_TAG_CHARS, the whole always among them; none for a name
         without letter or digit.
+
+    Raises:
+        InvalidInput: the name is no text.
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"name must be text, not {type(name).__name__}")
     words = _name_words(name[:LOOKED_CHARS])
     whole = "-".join(words)[:MAX_TAG_CHARS].rstrip("-")
     if not whole:

@@ -9,6 +9,7 @@ from memdb.text.prose import CODE, prose
 
 MAX_SUMMARY_CHARS = 500
 MAX_LOOKED_AT = 20_000  # characters of a heading or paragraph
+MAX_BEGINNING = 500_000  # characters of a note in which they are looked for: 16 MB of nothing but marks take 15 s
 
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>\S.*)$|^ {0,3}(?P<setext>\S.*)\n {0,3}=+[ \t\r]*$", re.M)
 _BLOCK = re.compile(r"(?:^.*\S.*$\n?)+", re.M)
@@ -21,7 +22,11 @@ _LINK = re.compile(r"!?\[\[(?:[^\[\]|\0]*\|)?([^\[\]|]+)\]\]|!?\[([^\[\]]*)\]\((
 
 
 def headline(body: str) -> tuple[str, str]:
-    """Return the title and the description that a note gives itself (local-ai document): "" where it gives none."""
+    """Return the title and the description that a note gives itself (local-ai document): "" where it gives none.
+
+    Both are looked for in its first MAX_BEGINNING characters.
+    """
+    body = body[:MAX_BEGINNING]
     text = prose(body)
     return heading(body, text)[:MAX_TITLE_CHARS], first_paragraph(body, text)
 

@@ -9,7 +9,7 @@ CODE = "\0"  # no note holds it
 
 _PREFIX = r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*+"  # of quotations and lists
 _TOKEN = re.compile(
-    _PREFIX + r"(?:(?P<fence>`{3,})[^`\n]*|(?P<tildes>~{3,}).*)$|\\[\\`\[\]<!]|(?P<ticks>`+)|<!--", re.M
+    _PREFIX + r"(?:(?P<fence>`{3,})[^`\n]*|(?P<tildes>~{3,}).*)$|(?:\\[\\`\[\]<!])++|(?P<ticks>`+)|<!--", re.M
 )
 _TICKS = re.compile(r"`+")
 _BLANK = re.compile(r"^[ \t\r]*$", re.M)

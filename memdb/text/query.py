@@ -11,7 +11,9 @@ from memdb.text.keywords import name_parts
 from memdb.text.scripts import RUN, bigrams, fold, tokens
 from memdb.text.stopwords import STOP_WORDS
 
+MAX_QUERY_CHARS = 500_000  # a longer query counts by its beginning: 500,000 characters take 1 s, 50 million 100 s
 MAX_TERMS = 64  # distinct; FTS5 is quadratic in terms (2,000 of them take 1.5 s)
+MAX_KEYWORD_CHARS = 10_000
 MAX_REPEATED = 8  # how often a term counts: each repetition is scored on every row
 MAX_PHRASE_WORDS = 32  # of a phrase in quotes; the rest of a longer one is left out
 MAX_NAME_WORDS = 8  # a name of more words than this is no name: it counts by its words alone
@@ -47,12 +49,13 @@ def parse(text: str) -> Counter[Term]:
     words are dropped when other terms remain.
 
     Args:
-        text: anything a person types. Characters that no text may hold count as spaces.
+        text: anything a person types, of which the first MAX_QUERY_CHARS characters count. Characters that no text may
+            hold count as spaces.
 
     Returns:
         The terms; none when the text holds no letter or digit.
     """
-    clean = cleaned(text)
+    clean = cleaned(text[:MAX_QUERY_CHARS])
     phrases = [term for quoted in _QUOTED.findall(clean) if (term := _phrase(quoted))]
     loose = _QUOTED.sub(" ", clean) if phrases else clean
     words = [term for chunk in _CHUNK.findall(loose) for term in _chunk_terms(chunk)]
@@ -72,7 +75,7 @@ def limited(terms: Mapping[Term, int]) -> dict[Term, int]:
 
 def beginning(keyword: str) -> Term | None:
     """Return a keyword as a term that matches its word or any that begins with it; None when it holds no token."""
-    phrase = _phrase(keyword)
+    phrase = _phrase(keyword[:MAX_KEYWORD_CHARS])
     if phrase is None or RUN.search(phrase.text.split()[-1]):
         return phrase
     return Term(phrase.text, phrase=phrase.phrase, prefix=True)

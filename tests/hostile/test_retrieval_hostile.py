@@ -14,11 +14,11 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, KnowledgePage, ModelError
+from memdb.asking import ask_text
 from memdb.llm import client
 from memdb.llm.anthropic import AnthropicChat
 from memdb.llm.openai import OpenAIChat
 from memdb.markdown.index_service import MemoryIndexService
-from memdb.retrieval.asking import ask
 from memdb.retrieval.meaning import service as embedding_service
 from tests.llm.server import Answer, Server
 
@@ -114,7 +114,7 @@ async def test_a_model_that_cancels_its_own_work_has_failed():
             raise asyncio.CancelledError
 
     with pytest.raises(ModelError, match="CancelledError"):
-        await ask(Cancelling(), "q")
+        await ask_text(Cancelling(), "q")
 
 
 async def test_a_search_does_without_an_embedder_that_hangs(monkeypatch):

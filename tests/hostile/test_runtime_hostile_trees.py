@@ -64,7 +64,12 @@ async def test_links_are_not_followed(db: Database, tmp_path: Path) -> None:
     (tmp_path / "tree/memory/working").symlink_to(tmp_path / "outside")
     (tmp_path / "tree/memory_data/knowledge").symlink_to(tmp_path / "outside")
     (tmp_path / "tree/memory/state.json").symlink_to(tmp_path / "outside/state.json")
-    assert (await import_tree(db, tmp_path / "tree", user_id="alice")).total == 0
+    report = await import_tree(db, tmp_path / "tree", user_id="alice")
+    assert report.total == 0
+    assert [(skipped.path, skipped.reason) for skipped in report.skipped] == [
+        ("working", "it is a link, and links are not followed"),
+        ("knowledge", "it is a link, and links are not followed"),
+    ]
 
 
 async def test_a_tree_that_is_written_again_holds_nothing_old(db: Database, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_missing_time_is_now_and_one_without_zone_is_utc(absent):
 
 
 def test_null_is_not_given():
-    names = [key.key for key in EpisodeTrace.FORM if "." not in key.key]
+    names = [key.key for key in EpisodeTrace._FORM if "." not in key.key]
     assert EpisodeTrace.from_dict(dict.fromkeys(names), now=NOON) == EpisodeTrace.from_dict({}, now=NOON)
     assert EpisodeTrace.from_dict({"context": {"goal": None, "phase": None, "files_involved": None}}).goal == ""
     assert SemanticPattern.from_dict({"confidence": None}).confidence == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sqlite3
@@ -11,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import memdb
 from memdb.layers.experience import (
     aging,
     cleanup,
     episodes,
+    found_patterns,
     patterns,
     skills,
     stored,
@@ -25,21 +24,24 @@ from memdb.layers.experience import (
 )
 from memdb.storage import recalls
 from memdb.storage.statement import Statement
-from memdb.storage.transaction import Transaction
+from tests.layers.plans import STATISTICS, large_files, opened, plan_of
 
 KEY = {"user_id": "alice", "layer": "episode", "session_id": "", "key": f"{5:06}"}
 VALUES = {
     **KEY, "ids": "[1, 2, 3]", "limit": 10, "now": "2027", "id": 5, "created_at": "2026-5", "category": "ACT",
     "since": "2026-5", "until": "2026-9", "rows": json.dumps([{**KEY, "position": 0}]), "aged_at": "", "rate": 0.1,
 }  # fmt: skip
-MODULES = (aging, cleanup, episodes, patterns, skills, stored, stored_episodes, stored_patterns, stored_references)
+MODULES = (
+    *(aging, cleanup, episodes, found_patterns, patterns, skills),
+    *(stored, stored_episodes, stored_patterns, stored_references),
+)
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value.sql
     for module in (*MODULES, recalls)
     for name, value in vars(module).items()
     if isinstance(value, Statement)
 }
-STATEMENTS |= {f"find {asked}": statement.sql for asked, statement in patterns._CHOSEN.items()}
+STATEMENTS |= {f"find {asked}": statement.sql for asked, statement in found_patterns._CHOSEN.items()}
 for module, beside in ((stored_episodes, "_BESIDE"), (stored_patterns, "_BESIDE"), (stored, "_WEIGHT")):
     for form in ("one", "many"):
         STATEMENTS[f"{module.__name__.rpartition('.')[2]}.{beside}.{form}"] = getattr(getattr(module, beside), form).sql
@@ -74,41 +76,18 @@ OWN = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A large file without statistics, and one with."""
-    folder = tmp_path_factory.mktemp("plans")
-    plain, counted = folder / "plain.db", folder / "counted.db"
-
-    def rows(tx: Transaction) -> None:
-        for sql in ("DROP TRIGGER record_search_ai", RECORDS, *OWN):  # the plans look at no index over the texts
-            tx.execute(sql)
-
-    async def fill() -> None:
-        async with memdb.open(plain, durability="normal") as db:
-            await db.write(rows)
-
-    asyncio.run(fill())
-    with sqlite3.connect(plain, isolation_level=None) as shell:
-        shell.execute("DROP TABLE IF EXISTS sqlite_stat1")
-        shell.execute("VACUUM INTO ?", (str(counted),))
-    shell.close()
-    with sqlite3.connect(counted, isolation_level=None) as shell:
-        shell.execute("ANALYZE")
-    shell.close()
-    return {"without statistics": plain, "with statistics": counted}
+    return large_files(tmp_path_factory.mktemp("plans"), (RECORDS, *OWN))
 
 
-@pytest.fixture(params=["without statistics", "with statistics"])
+@pytest.fixture(params=STATISTICS)
 def shell(request: pytest.FixtureRequest, files: dict[str, Path]) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(files[request.param], isolation_level=None)
-    yield connection
-    connection.close()
+    with opened(files[request.param]) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, name: str) -> None:
-    sql = STATEMENTS[name]
-    values = {param: VALUES.get(param, 5) for param in re.findall(r":(\w+)", sql)}
-    plan = [row[3] for row in shell.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    plan = plan_of(shell, STATEMENTS[name], VALUES)
     for step in plan:
         assert not step.startswith("SCAN") or "VIRTUAL TABLE" in step, plan
         assert "TEMP B-TREE" not in step or name.startswith("find (True"), plan  # one category may be sorted

@@ -116,7 +116,7 @@ async def test_what_is_no_entry_is_refused_in_one_sentence(memory, entry, compla
         (lambda f: f.history(before="3"), "before must be"),
         (lambda f: f.search_history(7), "query must be text"),
         (lambda f: f.search_history("x", 10_001), "limit must be"),
-        (lambda f: f.search_history("x", order="newest"), 'order must be "time" or "score"'),
+        (lambda f: f.search_history("x", order="newest"), "order must be one of time, score"),
         (lambda f: f.grep_history(""), "give 1 to 1,000"),
         (lambda f: f.grep_history("a\nb"), "line feed"),
         (lambda f: f.grep_history("("), "no regular expression"),

@@ -221,7 +221,7 @@ async def test_a_damaged_record_is_left_out(db: Database) -> None:
     [
         (["alice"], "alice", InvalidInput, "both source and target"),
         ([], "bob", InvalidInput, "1 to 1,000"),
-        ("alice", "bob", InvalidInput, "a list of users"),
+        ("alice", "bob", InvalidInput, "sources must be a list"),
         (["alice", 5], "bob", InvalidInput, "must be text"),
         (["alice"], "", InvalidInput, "must not be empty"),
         (["alice", "nobody"], "bob", NotFound, "'nobody' has no episodes"),

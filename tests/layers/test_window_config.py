@@ -14,7 +14,7 @@ from tests.layers.test_window import window
     ("fields", "complaint"),
     [
         ({"strategy": "sliding_window"}, "ConversationMemoryConfig: max_turns or max_items must be given"),
-        ({"strategy": "round"}, "ConversationMemoryConfig.strategy: .*'sliding_window' or 'full'"),
+        ({"strategy": "round"}, "ConversationMemoryConfig.strategy: .*one of sliding_window, full"),
         ({"max_turns": 0}, "ConversationMemoryConfig.max_turns: it must be 1 or more, not 0"),
         ({"max_turns": True}, "ConversationMemoryConfig.max_turns: it must be a whole number"),
         ({"max_items": -3}, "ConversationMemoryConfig.max_items: it must be 1 or more"),

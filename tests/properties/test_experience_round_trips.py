@@ -118,7 +118,7 @@ def test_any_markdown_is_a_skill_that_comes_back(text: str) -> None:
 
 _KEYS = st.sampled_from(
     sorted(
-        {key for model in (EpisodeTrace, SemanticPattern, ProceduralSkill) for form in model.FORM for key in form[:2]}
+        {key for model in (EpisodeTrace, SemanticPattern, ProceduralSkill) for form in model._FORM for key in form[:2]}
     )
 )
 _values = st.recursive(
@@ -144,5 +144,5 @@ def test_any_json_is_read_and_keeps_its_keys_or_is_refused_in_a_sentence(
         return
     told = model.to_dict()
     lost = {key for key, value in data.items() if value not in (None, "") and key not in told}
-    assert lost <= {form.field for form in kind.FORM} | {"context"}  # moved to where the document has it
+    assert lost <= {form.field for form in kind._FORM} | {"context"}  # moved to where the document has it
     assert kind.from_dict(told) == model

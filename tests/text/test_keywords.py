@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from memdb.text.keywords import MAX_SPLIT_NAMES, extract_keywords, name_parts, split_names
+import pytest
+
+from memdb.text.keywords import _CAMEL, MAX_SPLIT_NAMES, extract_keywords, name_parts, split_names
 
 
 def test_names_are_split_as_people_read_them():
@@ -34,3 +36,24 @@ def test_keywords_are_limited_and_steady():
     text = " ".join(f"word{n}" for n in range(100))
     assert extract_keywords("", "", text) == [f"word{n}" for n in range(10)]
     assert extract_keywords("", "", "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "spellings"),
+    [
+        ("plain words, Two Capitals and an API", []),
+        ("Room2 and page 7", ["room 2"]),
+        ("HTTPServer", ["http server"]),
+        ("aB", ["a b"]),
+        ("the URLs", ["ur ls"]),
+        ("X1 9Z", []),
+        ("AB12", ["ab 12"]),
+        ("A" * 100_000 + "1", [f"{'a' * 100_000} 1"]),
+        ("A_" * 50_000 + " B_ 1", []),
+        ("\u0661 Aa\u0661", []),
+    ],
+)
+def test_the_hint_overlooks_no_name_that_the_exact_pattern_finds(text, spellings):
+    exact = [" ".join(parts) for match in _CAMEL.finditer(text) if len(parts := name_parts(match.group())) > 1]
+    assert exact == spellings or len(text) > 50_000
+    assert [name for name in split_names(text) if " " in name] == list(dict.fromkeys(exact))

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, StrictBool
 from sqlalchemy import select
 
 from memdb.errors import InvalidInput, SerializationError
-from memdb.layers.arguments import check_range, shown
+from memdb.layers.arguments import check_range
 from memdb.layers.models import Content, Model, Share, Title, whole_number
 from memdb.layers.unreadable import readable
 from memdb.scope import Scope
@@ -18,8 +18,9 @@ from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import memory_config
 from memdb.storage.statement import Statement, insert, param
 from memdb.storage.transaction import Transaction
-from memdb.text.check import check_text
+from memdb.text.check import check_choice, check_text
 from memdb.text.json_text import to_json
+from memdb.text.shown import shown
 
 MAX_TOKENS = 1_000_000  # of a block, and of all blocks of a session: they stand in every prompt
 MAX_PRIORITY = 1_000_000
@@ -42,9 +43,7 @@ _ROW = OwnRow(memory_config, ("user_id", "session_id"))
 
 
 def _strategy(value: object) -> object:
-    if value not in get_args(EvictionStrategy):
-        raise InvalidInput(f"it must be one of {', '.join(get_args(EvictionStrategy))}, not {shown(value)}")
-    return value
+    return check_choice(value, "it", get_args(EvictionStrategy))
 
 
 def _total(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import check_key, shown
+from memdb.layers.arguments import check_key
 from memdb.layers.blocks import eviction
 from memdb.layers.blocks.config import MemoryConfig, read_config
 from memdb.layers.blocks.cutting import fits
@@ -15,6 +15,7 @@ from memdb.layers.passages import put_passage
 from memdb.scope import Scope
 from memdb.storage.transaction import Transaction
 from memdb.text.check import MAX_CONTENT_BYTES, check_text
+from memdb.text.shown import shown
 
 SOURCE = "block"  # of passages that blocks have archived
 DEFAULT_AUTHOR = "agent"

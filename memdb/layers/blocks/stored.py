@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, TypeGuard
 
-from sqlalchemy import select, update
+from sqlalchemy import literal_column, select, update
 
 from memdb.errors import SerializationError, UnknownBlock
 from memdb.layers import reading, records
@@ -29,8 +29,9 @@ LAYER = "block"
 BLOCK = Columns(block_table)
 SHOWN_NAMES = 20  # of the blocks there are, in the sentence that says that one is not there
 
-# In the order in which they were configured.
-_ALL = Statement(BLOCK.select(here(), alive()).order_by(record.c.id))
+# In the order in which they were configured. "+ 0": under statistics of a sample SQLite walks all records by their id
+# to spare the sort of these few (15,000 records: 5 ms in place of 0.3).
+_ALL = Statement(BLOCK.select(here(), alive()).order_by(record.c.id.op("+")(literal_column("0"))))
 _OWN = ("size", "priority", "tokens", "initial_value")
 _NEW = insert(block_table).from_select(
     ["record_id", "user_id", *_OWN],

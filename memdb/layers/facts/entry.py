@@ -13,7 +13,7 @@ from memdb.layers.record import Place, Record, row
 from memdb.storage.clock import from_text, to_text
 from memdb.storage.schema import history as history_table
 from memdb.text.chat import day
-from memdb.text.check import check_text
+from memdb.text.check import check_choice, check_text
 
 LAYER = "history"
 ENTRY = Columns(history_table)
@@ -88,9 +88,7 @@ def check_origin(origin: object) -> str:
     Raises:
         InvalidInput: it is not.
     """
-    if isinstance(origin, str) and origin in ORIGINS:
-        return origin
-    raise InvalidInput(f"origin must be one of {', '.join(ORIGINS)}, not {repr(origin)[:40]}")
+    return check_choice(origin, "origin", ORIGINS)
 
 
 def entry_row(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from memdb.errors import InvalidInput
 from memdb.layers import reading, recall
-from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query, check_range, check_whole
+from memdb.layers.arguments import check_bulk, check_key, check_limit, check_query, check_range
 from memdb.layers.facts import entries
 from memdb.layers.facts.entry import (
     ENTRY,
@@ -25,12 +25,13 @@ from memdb.layers.facts.entry import (
     entry_row,
 )
 from memdb.layers.layer import Layer, Mode, reads, reads_counts, writes
-from memdb.layers.message import MAX_POSITION, key_of
+from memdb.layers.message import MAX_POSITION, key_at
 from memdb.layers.recall import RecallStats
 from memdb.layers.record import Place
 from memdb.scope import Scope
 from memdb.storage import fulltext
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_choice, check_flag
 from memdb.text.finder import Finder, check_pattern, finder
 from memdb.text.query import parse
 
@@ -167,7 +168,7 @@ class HistoryLayer(Layer[Mode]):
             InvalidInput: an argument is not what it must be.
         """
         most = None if limit is None else check_limit(limit)
-        upto = entries.BEYOND if before is None else key_of(min(max(0, check_whole(before, "before")), MAX_POSITION))
+        upto = entries.BEYOND if before is None else key_at(before, "before")
         return entries.newest(tx, self._entries, most, upto)
 
     @reads
@@ -184,8 +185,7 @@ class HistoryLayer(Layer[Mode]):
         Raises:
             InvalidInput: an argument is not what it must be.
         """
-        if order not in ("time", "score"):
-            raise InvalidInput(f'order must be "time" or "score", not {repr(order)[:40]}')
+        check_choice(order, "order", ("time", "score"))
         scores = dict(fulltext.search(tx, parse(check_query(query)), self._entries.within(), check_limit(limit)))
         found = [ScoredEntry(*hit) for hit in reading.ranked(tx, self.scope.user_id, scores, entry_of, ENTRY)]
         return found if order == "score" else sorted(found, key=lambda hit: hit.entry.number)
@@ -207,7 +207,8 @@ class HistoryLayer(Layer[Mode]):
             InvalidInput: an argument is not what it must be, or the pattern is none.
             RetrievalError: the search took longer than 10 seconds.
         """
-        wanted = finder(check_pattern(pattern), is_pattern=not literal, ignore_case=ignore_case)
+        any_case = check_flag(ignore_case, "ignore_case")
+        wanted = finder(check_pattern(pattern), is_pattern=not check_flag(literal, "literal"), ignore_case=any_case)
         matching = entries.backwards(tx, self._entries, partial(_holds, wanted))
         return [*islice(matching, check_limit(limit))][::-1]
 
@@ -222,12 +223,12 @@ class HistoryLayer(Layer[Mode]):
             InvalidInput: the number is no whole number, or the score no finite number of at least 0.
             StorageError: the handle is open for reading only.
         """
-        recall.record_recall(tx, self._entries, _key(number), score)
+        recall.record_recall(tx, self._entries, key_at(number, "number"), score)
 
     @reads_counts
     def recall_stats(self, tx: Transaction, number: int) -> RecallStats | None:
         """Return how often an entry was recalled, or None when it never was or is not there."""
-        return recall.recall_stats(tx, self._entries, _key(number))
+        return recall.recall_stats(tx, self._entries, key_at(number, "number"))
 
 
 def check_chunk(chunk: object) -> str:
@@ -240,10 +241,6 @@ def check_chunk(chunk: object) -> str:
     if len(name) > MAX_CHUNK_CHARS:
         raise InvalidInput(f"chunk has {len(name):,} characters; give a hash, of at most {MAX_CHUNK_CHARS}")
     return name
-
-
-def _key(number: int) -> str:
-    return key_of(min(max(0, check_whole(number, "number")), MAX_POSITION))  # there is none at 0
 
 
 def _holds(wanted: Finder, text: str) -> bool:

@@ -26,6 +26,7 @@ from memdb.storage.transfer.form import (
 )
 from memdb.storage.transfer.rows import References, Row
 from memdb.text.check import check_id
+from memdb.text.shown import shown
 
 _AT = {field.name: at for at, field in enumerate(RECORD)}
 
@@ -92,7 +93,7 @@ def entry_of(line: Line) -> Entry:
     kind = fields.pop("kind", None)
     made = _MAKERS.get(kind) if isinstance(kind, str) else None
     if made is None:
-        raise InvalidInput(f"its kind is {str(kind)[:40]!r}, which this memdb does not know")
+        raise InvalidInput(f"its kind is {shown(kind)}, which this memdb does not know")
     entry = made(line, fields)
     _nothing_left(fields)
     return entry

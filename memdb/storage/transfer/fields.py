@@ -17,6 +17,7 @@ from memdb.errors import InvalidInput, SerializationError
 from memdb.storage.clock import from_text
 from memdb.text.check import check_text, is_valid
 from memdb.text.json_text import to_exact_json
+from memdb.text.shown import shown
 
 MAX_DEPTH = 100  # of JSON that is embedded as a value: a line with deeper nesting may be beyond a reader
 REQUIRED = object()
@@ -130,11 +131,11 @@ class Field:
     def _check(self, value: Any) -> None:
         if self.kind == "integer":
             if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
-                raise InvalidInput(f"{self.name} must be a whole number of 64 bits, not {str(value)[:40]!r}")
+                raise InvalidInput(f"{self.name} must be a whole number of 64 bits, not {shown(value)}")
         elif self.kind == "real":
             number = isinstance(value, float) or (isinstance(value, int) and abs(value) <= sys.float_info.max)
             if isinstance(value, bool) or not number or value != value:
-                raise InvalidInput(f"{self.name} must be a number, not {str(value)[:40]!r}")
+                raise InvalidInput(f"{self.name} must be a number, not {shown(value)}")
         else:
             check_text(value, self.name, max_chars=sys.maxsize)
             if self.kind == "time":

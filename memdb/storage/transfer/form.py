@@ -38,6 +38,7 @@ from memdb.storage.schema import (
 )
 from memdb.storage.transfer.fields import REQUIRED, Field, fields_of
 from memdb.text.check import check_id, is_valid
+from memdb.text.shown import shown
 
 VERSION = 1  # of the form; see the package's docstring
 VERSIONED = ("fact", "block")  # layers whose earlier texts are kept
@@ -80,7 +81,7 @@ OWN = tuple(own for tables in LAYERS.values() for own in tables)
 _STANDING = (state, working_memory, checkpoint, version, memory_config, consolidation, aging)
 STANDING = {table.name: table for table in _STANDING}  # by themselves, without a record
 SPECIAL = (record, record_reference, recall, relation, session, quarantine, blob, blob_chunk, *STANDING.values())
-DERIVED = ("record_tag", "scope", "eviction", "embedding", "embedding_model", "mirror")
+DERIVED = ("record_tag", "index_change", "scope", "eviction", "embedding", "embedding_model", "mirror")
 
 # What the last line counts, by the kind of line.
 COUNTED = {
@@ -159,7 +160,7 @@ def check_relation(source: object, target: object) -> None:
         InvalidInput: an id that is empty, too long, or no text; or both are the same.
     """
     if check_id(source, "source") == check_id(target, "target"):
-        raise InvalidInput(f"both ends of the relation are {str(source)[:40]!r}")
+        raise InvalidInput(f"both ends of the relation are {shown(source)}")
 
 
 def check_standing(name: str, columns: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from memdb.errors import InvalidInput
 from memdb.storage import blobs
 from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.rows import Row, Whose
+from memdb.text.shown import shown
 
 _REFERRED = """
 SELECT id, hash, size FROM blob
@@ -111,7 +112,7 @@ class Payloads:
         elif digest == self._passed:
             return
         if self._open is None or self._open.hash != digest or self._open.held != start:
-            raise InvalidInput(f"the payload {str(digest)[:12]!r} has no chunk that begins at byte {start}")
+            raise InvalidInput(f"the payload {shown(digest)} has no chunk that begins at byte {start}")
         for chunk in blobs.cut(data, start, self._open.lines):
             self._connection.execute(_ADD_CHUNK, (self._open.number, *chunk))
         self._open.add(data)

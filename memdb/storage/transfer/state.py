@@ -25,7 +25,8 @@ from memdb.storage.transfer.rows import Row, Whose
 from memdb.storage.transfer.running import Course
 from memdb.storage.transfer.storing import store_entries
 from memdb.storage.transfer.writing import export_rows
-from memdb.storage.whole_file import file_path
+from memdb.storage.whole_file import file_path, told_of
+from memdb.text.check import check_flag
 
 _FIELDS = {"record": RECORD, "quarantine": QUARANTINE, "session": SESSION, **STANDING_FIELDS}
 _SESSION_AT = {
@@ -59,11 +60,12 @@ async def export_state(engine: Engine, scope: Scope, path: str | os.PathLike[str
 
 async def import_state(engine: Engine, scope: Scope, path: str | os.PathLike[str], *, replace: bool) -> Imported:
     """Store the state of a scope; see Memory.import_state."""
-    if not isinstance(replace, bool):
-        raise InvalidInput(f"replace must be True or False, not {replace!r}")
+    check_flag(replace, "replace")
     with ExitStack() as reading:
         file = file_path(path, "the path of a state")
-        if file.exists() and not file.is_file() and not file.is_dir():  # a pipe may never end, nor begin
+        with told_of(file, "read"):
+            odd = file.exists() and not file.is_file() and not file.is_dir()  # a pipe may never end, nor begin
+        if odd:
             raise InvalidInput(f"{file} is no regular file; write it to one first")
         examining = examined(file)
         export = await Course().run(asyncio.to_thread(reading.enter_context, examining))

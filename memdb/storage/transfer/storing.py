@@ -18,7 +18,7 @@ from memdb.storage.transfer.entry import Entry
 from memdb.storage.transfer.merging import Imported, Merge
 from memdb.storage.transfer.reading import ExportFile, Problem, examined
 from memdb.storage.transfer.running import Course, Progress
-from memdb.text.check import check_id
+from memdb.text.check import check_flag, check_id
 
 
 async def import_user(
@@ -64,6 +64,7 @@ async def store_export(
         InvalidInput: a line cannot be stored; nothing was stored.
         StorageError: and its kin, when the file could not do it; nothing was stored.
     """
+    check_flag(replace, "replace")
     owner = export.user_id if user_id is None else check_id(user_id, "user_id")
     return await store_entries(
         engine, export, export.entries(), owner, replace=replace, skip_damaged=skip_damaged, progress=progress

@@ -16,7 +16,7 @@ from memdb.storage.transfer.rows import Whose
 from memdb.storage.transfer.running import Course, Progress
 from memdb.storage.transfer.target import check_target
 from memdb.storage.whole_file import written_whole
-from memdb.text.check import check_id
+from memdb.text.check import check_flag, check_id
 
 
 async def export_user(
@@ -48,6 +48,7 @@ async def export_user(
         SerializationError: a record is too large for a line.
     """
     check_id(user_id, "user_id")
+    check_flag(force, "force")
     if session_id is not None:
         check_id(session_id, "session_id")
     return await export_rows(engine, Whose(user_id, session_id), target, force=force, progress=progress)
