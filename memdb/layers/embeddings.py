@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, not_, select
+from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_column, not_, select
 
 from memdb.errors import InvalidInput
 from memdb.storage.schema import embedding, embedding_model, record, scope
@@ -56,12 +56,12 @@ _KEEP = Statement(
     .values({name: param(name) for name in ("user_id", "layer", "model", "dimensions", "created_at")})
     .on_conflict_do_nothing()
 )
-_MARK_ALL = Statement(
+_MARK_ALL = Statement(  # "+ 0": under statistics of a sample SQLite walks the records of all users to spare the sort
     insert(embedding).from_select(
         ["user_id", "model_id", "record_id"],
         select(record.c.user_id, bindparam("model_id"), record.c.id)
         .where(record.c.user_id == param("user_id"), record.c.layer == param("layer"))
-        .order_by(record.c.id),
+        .order_by(record.c.id.op("+")(literal_column("0"))),
     )
 )
 _other = embedding_model.alias("other")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, literal_column, select, text
 
 from memdb.errors import InvalidInput, MissingFile
 from memdb.layers.page import DEFAULT_CATEGORY
@@ -96,7 +96,8 @@ class Names:
 
 
 _COLUMNS = select(record.c.id, record.c.key, func.coalesce(record.c.category, DEFAULT_CATEGORY))
-_ALL = Statement(_COLUMNS.where(here()).order_by(record.c.id))
+# "+ 0": under statistics of a sample SQLite walks the records of all users by their id to spare the sort.
+_ALL = Statement(_COLUMNS.where(here()).order_by(record.c.id.op("+")(literal_column("0"))))
 _OF_KEYS = Statement(_COLUMNS.where(here(), record.c.key.in_(select(each("keys").c.value))))
 _OF_NUMBERS = Statement(
     _COLUMNS.where(
