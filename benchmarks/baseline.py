@@ -1,4 +1,4 @@
-"""What plain FTS5 finds: porter stemming, bm25() as it comes, every word joined by OR, the group filtered exactly."""
+"""What plain FTS5 finds: porter stemming, bm25() as it comes, words joined by OR, the group filtered exactly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SELECT document.key FROM found CROSS JOIN document ON document.id = found.rowid
 
 
 class PlainIndex:
-    """An in-memory FTS5 index of a set."""
+    """An in-memory FTS5 index of a set, asked by every word of a query, repetitions too."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._connection = sqlite3.connect(":memory:")
@@ -35,19 +35,25 @@ class PlainIndex:
         )
         self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
 
-    def all_words(self, user: str, query: str, limit: int) -> list[str]:
-        """Search by every word of the query, repetitions too."""
-        return self._search(user, _WORD.findall(query.lower()), limit)
-
-    def no_stop_words(self, user: str, query: str, limit: int) -> list[str]:
-        """Search by the words of the query that are no English stop words, or by all where there are no others."""
-        words = _WORD.findall(query.lower())
-        return self._search(user, [word for word in words if word not in STOP_WORDS] or words, limit)
-
-    def _search(self, user: str, words: list[str], limit: int) -> list[str]:
+    def search(self, user: str, query: str, limit: int) -> list[str]:
+        """Return the ids of the user's best documents, best first."""
+        words = self.words(query.lower())
         match = " OR ".join(f'"{word}"' for word in words)
         return [key for (key,) in self._connection.execute(_SEARCH, (match, user, limit))] if words else []
+
+    def words(self, query: str) -> list[str]:
+        """Return the words that a query in lower case is asked by."""
+        return _WORD.findall(query)
 
     def close(self) -> None:
         """Close the index."""
         self._connection.close()
+
+
+class TellingIndex(PlainIndex):
+    """The same, asked by the words that are no English stop words, or by all where there are no others."""
+
+    def words(self, query: str) -> list[str]:
+        """Return the words that a query in lower case is asked by."""
+        words = _WORD.findall(query)
+        return [word for word in words if word not in STOP_WORDS] or words

@@ -49,6 +49,7 @@ class Comparison:
         target: the greatest ratio that is good enough; None where none is set.
         notes: other figures that belong to it.
         detail: the most telling of them, in a few words for the table.
+        unit: what both sides are counted in.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Comparison:
     target: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     detail: str = ""
+    unit: str = "us"
     ours: Times = field(default_factory=Times)
     theirs: Times = field(default_factory=Times)
     ratios: list[float] = field(default_factory=list)
@@ -97,8 +99,8 @@ class Comparison:
             },
             "target": self.target,
             "met": self.met,
-            "ours_us": self.ours.figures(),
-            "theirs_us": self.theirs.figures(),
+            f"ours_{self.unit}": self.ours.figures(),
+            f"theirs_{self.unit}": self.theirs.figures(),
             "notes": self.notes,
         }
 

@@ -1,8 +1,9 @@
-"""The quality part: what memdb finds, beside what plain FTS5 finds, on the same documents and queries in one run.
+"""The quality part: what memdb finds, beside FTS5, bm25s and tantivy, on the same documents and queries in one run.
 
 Every document is a page of its group's user; turns of a conversation are messages, too, in a file of their own, each
-session of the group one of its user's. Each query is asked of every system in turn, on an open file, one after
-another; a time is that of the awaited call (memdb: on a file, with its hop; plain FTS5: in memory, on the caller's
+session of the group one of its user's. Where a set is of several users, all stand in one file, and each in a file of
+their own, too: what the others cost them. Each query is asked of every system in turn, on an open file, one after
+another; a time is that of the awaited call (memdb: on a file, with its hop; the others: in memory, on the caller's
 thread). Documents and queries never leave their folder.
 """
 
@@ -10,19 +11,20 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 import memdb
-from benchmarks.baseline import PlainIndex
 from benchmarks.consolidated import consolidated
 from benchmarks.datasets import Dataset, folders, load
 from benchmarks.figures import percentile
 from benchmarks.measures import DEPTH, measure
+from benchmarks.rankers import rankers
 from benchmarks.settings import Settings
 from memdb import Database, KnowledgePage
 
@@ -37,7 +39,7 @@ async def run(settings: Settings, console: Console) -> list[dict[str, Any]]:
     sets: list[dict[str, Any]] = []
     for folder in chosen(settings):
         console.print(f"[dim]{folder.name} ...[/dim]")
-        sets.append(await _measure_set(load(folder), settings))
+        sets.append(await _measure_set(load(folder), settings, console))
     return sets
 
 
@@ -55,27 +57,62 @@ def chosen(settings: Settings) -> list[Path]:
     return found
 
 
-async def _measure_set(dataset: Dataset, settings: Settings) -> dict[str, Any]:
-    async with memdb.open(settings.folder / f"{dataset.name}.db") as db:
-        with closing(PlainIndex(dataset.documents)) as plain:
+async def _measure_set(dataset: Dataset, settings: Settings, console: Console) -> dict[str, Any]:
+    peers, missing = rankers(dataset)
+    for name in missing:
+        console.print(f"[yellow]{name} is left out: install memdb[bench] to measure it[/yellow]")
+    with ExitStack() as indexes:
+        for peer in peers.values():
+            indexes.callback(peer.close)
+        async with (
+            memdb.open(settings.folder / f"{dataset.name}.db") as db,
+            _conversations(dataset, settings) as talks,
+            _files_of_their_own(dataset, settings) as apart,
+        ):
             await fill_pages(db, dataset)
-
-            async def pages(user: str, query: str, limit: int) -> list[str]:
-                return [page.id for page in await db.memory(user).pages.search(query, limit)]
-
-            systems: dict[str, System] = {
-                "memdb": pages,
-                "FTS5, all words": _on_this_thread(plain.all_words),
-                "FTS5, no stop words": _on_this_thread(plain.no_stop_words),
+            systems = {
+                **talks,
+                "memdb": _pages(dict.fromkeys(_users(dataset), db)),
+                **apart,
+                **{name: _on_this_thread(peer.search) for name, peer in peers.items()},
             }
-            async with _conversations(dataset, settings) as talks:
-                figures = await measure_systems(dataset, {**talks, **systems}, settings)
+            figures = await measure_systems(dataset, systems, settings)
     return {
         "name": dataset.name,
         "documents": dataset.size,
         "queries": len(dataset.queries[: settings.queries]),
         "systems": figures,
     }
+
+
+def _users(dataset: Dataset) -> list[str]:
+    return list(dict.fromkeys(document.user for document in dataset.documents))
+
+
+def _pages(files: Mapping[str, Database]) -> System:
+    async def search(user: str, query: str, limit: int) -> list[str]:
+        if user not in files:
+            return []
+        return [page.id for page in await files[user].memory(user).pages.search(query, limit)]
+
+    return search
+
+
+@asynccontextmanager
+async def _files_of_their_own(dataset: Dataset, settings: Settings) -> AsyncIterator[dict[str, System]]:
+    """Give the search of pages of users who have a file each; none when there is one user."""
+    users = _users(dataset)
+    if len(users) == 1:
+        yield {}
+        return
+    async with AsyncExitStack() as stack:
+        files = {}
+        for number, user in enumerate(users):
+            path = settings.folder / f"{dataset.name}-{number}.db"
+            files[user] = await stack.enter_async_context(memdb.open(path))
+            mine = [document for document in dataset.documents if document.user == user]
+            await fill_pages(files[user], replace(dataset, documents=mine))
+        yield {"memdb, a file a user": _pages(files)}
 
 
 @asynccontextmanager

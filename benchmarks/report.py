@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.figures import Comparison
+from benchmarks.figures import Comparison, Times
 from benchmarks.settings import Settings
 
 RESULTS = Path(__file__).parent / "results"
@@ -43,7 +43,10 @@ def show_speed(console: Console, comparisons: Iterable[Comparison], about: dict[
         f"{machine['cpu']}, {machine['cores']} cores, {machine['filesystem']},"
         f" fsync {fsync['median']:.0f} us (p99 {fsync['p99']:.0f}), SQLite {about['versions']['sqlite']}"
     )
-    table = Table(title=title, caption="ratio: median of the rounds' (least to greatest); times in us, median / p99")
+    table = Table(
+        title=title,
+        caption="ratio: median of the rounds' (least to greatest); median / p99, in us if no other unit stands there",
+    )
     for heading in ("what", "ratio", "target", "spread", "p99 ratio", "memdb", "other side", ""):
         table.add_column(heading, justify="left" if heading in ("what", "") else "right")
     for comparison in comparisons:
@@ -53,8 +56,8 @@ def show_speed(console: Console, comparisons: Iterable[Comparison], about: dict[
             "" if comparison.target is None else f"{comparison.target:g}",
             f"{min(comparison.ratios):.2f} to {max(comparison.ratios):.2f}",
             f"{comparison.p99_ratio:.2f}",
-            f"{comparison.ours.median:,.1f} / {comparison.ours.p99:,.1f}",
-            f"{comparison.theirs.median:,.1f} / {comparison.theirs.p99:,.1f}",
+            _figures(comparison.ours, comparison.unit),
+            _figures(comparison.theirs, comparison.unit),
             comparison.detail,
         )
     console.print(table)
@@ -75,6 +78,10 @@ def show_quality(console: Console, sets: Iterable[dict[str, Any]]) -> None:
         for system, figures in found["systems"].items():
             table.add_row(system, *(f"{figures[heading]:,.{_digits(heading)}f}" for heading in headings))
         console.print(table)
+
+
+def _figures(times: Times, unit: str) -> str:
+    return f"{times.median:,.1f} / {times.p99:,.1f}" + ("" if unit == "us" else f" {unit}")
 
 
 def _digits(heading: str) -> int:

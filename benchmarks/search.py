@@ -6,7 +6,8 @@ for memdb must not block the event loop either (a hop measured apart and added w
 for a statement wakes more slowly than one that has just asked). Every query is asked once on each side, which of them
 first in turn, so nothing is known from an earlier asking. memdb's time is all it does: cut the query, count its words,
 search one user's rows, join the ten pages and make their models. Its answers are compared with the plain statement
-restricted to the user by a join.
+restricted to the user by a join, but for those of small users: whose share is small gets scores by own counts
+(memdb.storage.own_counts), which differ from the plain statement's by design.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ class Kind:
 
 
 KINDS = (
-    Kind("5 mid words", mid_words, target=1.4),
-    Kind("10-word question", question, target=0.5),
+    Kind("5 mid words", mid_words, target=1.2),
+    Kind("10-word question", question, target=0.3),
     Kind("5 mid words after a write", mid_words, written=True),
     Kind("10-word question after a write", question, written=True),
-    Kind("small user's question", question, small=True),
+    Kind("small user's question", question, small=True, target=0.15),
     Kind("small user's question / restricted", question, small=True, restricted=True),
 )
 
@@ -114,10 +115,12 @@ class _Bench:
             ours, theirs = await self._ask(kind, user, asked, ours_first=number % 2 == 0)
             if number >= 0:
                 result.round(ours, theirs)
+            if number >= 0 and not kind.small:
                 expected = await self._rows(_RESTRICTED, (_match(asked), user))
                 agreement.add(await self._found(user, asked), expected)
-        result.notes = agreement.figures()
-        result.detail = f"{agreement.figures()['same_answers']} answers the same"
+        if not kind.small:
+            result.notes = agreement.figures()
+            result.detail = f"{agreement.figures()['same_answers']} answers the same"
         return result
 
     async def _ask(self, kind: Kind, user: str, asked: list[str], *, ours_first: bool) -> tuple[Times, Times]:

@@ -93,6 +93,7 @@ async def _file(settings: Settings) -> Comparison:
         f"the file after memory.items.save of {len(texts):,} documents by {CALLERS} callers, closed",
         "the bytes of the documents",
         target=2.2,
+        unit="bytes",
     )
     path, size = settings.folder / "size.db", sum(len(text.encode()) for text in texts)
     async with memdb.open(path) as db:
@@ -162,6 +163,7 @@ async def _memory(settings: Settings) -> Comparison:
         f"the greatest memory of a process: import memdb, open, {QUERIES} searches at once over {count:,} pages",
         f"{MOST_MB:.0f} MB",
         target=1.0,
+        unit="MB",
     )
     drawn, words = random.Random(3), sorted({word for text in sentences(300, seed=4) for word in text.split()})
     queries = json.dumps([" ".join(drawn.sample(words, 5)) for _ in range(QUERIES)]).replace(".", "")

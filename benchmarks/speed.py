@@ -7,14 +7,18 @@ from collections.abc import Awaitable, Callable
 from rich.console import Console
 
 from benchmarks import (
+    agents,
     context,
     conversation,
     eviction,
     experience,
+    finders,
     graph,
+    growth,
     pressure,
     reads,
     search,
+    size,
     start,
     tool_results,
     vectors,
@@ -29,6 +33,7 @@ SUBJECTS: dict[str, Subject] = {
     "writes": writes.run,
     "reads": reads.run,
     "search": search.run,
+    "finders": finders.run,
     "conversation": conversation.run,
     "context": context.run,
     "eviction": eviction.run,
@@ -37,6 +42,9 @@ SUBJECTS: dict[str, Subject] = {
     "tool_results": tool_results.run,
     "vectors": vectors.run,
     "pressure": pressure.run,
+    "growth": growth.run,
+    "size": size.run,
+    "peers": agents.run,
     "start": start.run,
 }
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TypeVar
 
 from memdb.errors import InvalidInput
 from memdb.text.check import check_id
+from memdb.text.shown import shown
 
 T = TypeVar("T")
 
 MAX_LIMIT = 10_000  # rows of one answer
 MAX_BULK = 100_000  # records of one call
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value as code, for a message; of an integer too long for Python to write, that."""
-    try:
-        return repr(value)[:40]
-    except ValueError:
-        return "an integer of thousands of digits"
 
 
 def check_limit(limit: object, name: str = "limit") -> int:
@@ -73,9 +67,9 @@ def check_bulk(values: Iterable[T], name: str) -> list[T]:
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name} must be a list, not {type(values).__name__}")
-    listed_values = list(values)
+    listed_values = [*islice(values, MAX_BULK + 1)]  # no more of one that does not end
     if len(listed_values) > MAX_BULK:
-        raise InvalidInput(f"{name} has {len(listed_values):,} entries; at most {MAX_BULK:,} go into one call")
+        raise InvalidInput(f"{name} has more than {MAX_BULK:,} entries; at most {MAX_BULK:,} go into one call")
     return listed_values
 
 

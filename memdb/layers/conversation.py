@@ -6,70 +6,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import delete
 
 from memdb.errors import InvalidInput
-from memdb.layers import cursor, reading, records
-from memdb.layers.arguments import check_bulk, check_limit, check_whole
+from memdb.layers import cursor
+from memdb.layers.arguments import check_bulk, check_limit
 from memdb.layers.compaction import compacted, exact_counter
 from memdb.layers.consolidated import ConsolidatedMessages
 from memdb.layers.history import legal
 from memdb.layers.layer import Live, Mode, reads, writes
-from memdb.layers.message import (
-    KEY_DIGITS,
-    MAX_POSITION,
-    MESSAGE,
-    Message,
-    ScoredMessage,
-    key_of,
-    load_counter,
-    message_of,
-    message_row,
-)
+from memdb.layers.message import Message, ScoredMessage, key_at, load_counter
 from memdb.layers.neighbours import search_leaning
 from memdb.layers.reading import here
 from memdb.layers.recalled_messages import RecalledMessages
 from memdb.layers.record import Place
-from memdb.layers.window import BEYOND, ConversationMemoryConfig, evict
+from memdb.layers.stored_messages import IS_POSITION, LAST_KEY, append, newest
+from memdb.layers.window import BEYOND, ConversationMemoryConfig
 from memdb.storage.engine import Engine
 from memdb.storage.fulltext import Within
-from memdb.storage.schema import message as message_table
 from memdb.storage.schema import record
-from memdb.storage.statement import Statement, each, insert, json_field, param
+from memdb.storage.statement import Statement
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
 
 if TYPE_CHECKING:
     import os
 
     from memdb.layers.jsonl import ImportReport
 
+__all__ = ["IS_POSITION", "LAST_KEY", "LAYER", "ConversationMemory"]
+
 LAYER = "message"
 
-_KEY = record.c.key
-# Only what is a position counts: a shell may have left other keys (bytes, too, which are above all text).
-IS_POSITION = and_(_KEY < BEYOND, _KEY.op("GLOB")("[0-9]" * KEY_DIGITS))
-LAST_KEY = Statement(select(_KEY).where(here(), IS_POSITION).order_by(_KEY.desc()).limit(1))
-_NEWEST = Statement(
-    MESSAGE.select(here(), param("after") < _KEY, param("before") > _KEY).order_by(_KEY.desc()).limit(param("limit"))
-)
 _CLEAR = Statement(delete(record).where(here()))
-
-_OWN = [column.name for column in message_table.c if column.name != "record_id"]
-_ROW = each("rows").c.value
-_OWN_ROWS = Statement(
-    insert(message_table).from_select(
-        ["record_id", *_OWN],
-        select(record.c.id, *(json_field(_ROW, name) for name in _OWN)).where(
-            *(record.c[name] == json_field(_ROW, name) for name in ("user_id", "layer", "session_id", "key"))
-        ),
-    )
-)
-_OWN_ROW = Statement(
-    insert(message_table).from_select(
-        ["record_id", *_OWN],
-        select(record.c.id, *(param(name) for name in _OWN)).where(here(), param("key") == _KEY),
-    )
-)
 
 
 class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
@@ -111,14 +80,14 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
         Raises:
             InvalidInput: the role or the content is missing, or a value is not what it must be.
         """
-        return _append(tx, [(self._place, message)], [self._config])[0]
+        return append(tx, [(self._place, message)], [self._config])[0]
 
     @add_message.together
     @staticmethod
     def _add_together(
         tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Message | Mapping[str, Any]]]
     ) -> list[int]:
-        return _append(tx, [(talk._place, message) for talk, message in calls], [talk._config for talk, _ in calls])
+        return append(tx, [(talk._place, message) for talk, message in calls], [talk._config for talk, _ in calls])
 
     @writes
     def add_messages(self, tx: Transaction, messages: Iterable[Message | Mapping[str, Any]]) -> int:
@@ -134,7 +103,17 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
             InvalidInput: one of them is not what it must be, or there are too many; nothing was stored.
         """
         given = check_bulk(messages, "messages")
-        return len(_append(tx, list(zip(repeat(self._place), given)), [self._config] * len(given)))
+        return len(append(tx, list(zip(repeat(self._place), given)), [self._config] * len(given)))
+
+    @add_messages.together
+    @staticmethod
+    def _add_many_together(
+        tx: Transaction, calls: Sequence[tuple[ConversationMemory[Any], Iterable[Message | Mapping[str, Any]]]]
+    ) -> list[int]:
+        lists = [(talk, check_bulk(messages, "messages")) for talk, messages in calls]
+        given = [(talk, message) for talk, messages in lists for message in messages]
+        append(tx, [(talk._place, message) for talk, message in given], [talk._config for talk, _ in given])
+        return [len(messages) for _, messages in lists]
 
     add_message.needing(load_counter)
     add_messages.needing(load_counter)
@@ -169,6 +148,11 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
         Args:
             messages: consecutive ones, oldest first.
         """
+        if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+            raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}")
+        for one in messages:
+            if not isinstance(one, Message):
+                raise InvalidInput(f"messages must hold stored messages, not {type(one).__name__}: see messages()")
         history = legal(messages)
         if self._config is None or self._config.compact is None:
             return history
@@ -189,7 +173,8 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
         Returns:
             Best first, ties in the order of adding.
         """
-        within = Within(self.scope.user_id, LAYER, None if all_sessions else self.scope.session_id)
+        everywhere = check_flag(all_sessions, "all_sessions")
+        within = Within(self.scope.user_id, LAYER, None if everywhere else self.scope.session_id)
         return search_leaning(tx, within, query, check_limit(k, "k"))
 
     @writes
@@ -237,30 +222,5 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
 
     def _newest(self, tx: Transaction, limit: int | None, after: str, before: int | None) -> list[Message]:
         """Return the newest messages between two keys, oldest first."""
-        values = self._place.values(
-            after=after,
-            before=BEYOND if before is None else key_of(max(0, check_whole(before, "before"))),
-            limit=-1 if limit is None else limit,
-        )
-        return [*reading.shaped(tx, reversed(tx.all(_NEWEST, **values)), message_of, MESSAGE)]
-
-
-def _append(
-    tx: Transaction,
-    given: Sequence[tuple[Place, Message | Mapping[str, Any]]],
-    configs: Sequence[ConversationMemoryConfig | None],
-) -> list[int]:
-    """Append messages to sessions, in the order given, each under its configuration; return their positions."""
-    ends: dict[Place, int] = {}
-    rows = []
-    for place, message in given:
-        if place not in ends:
-            ends[place] = int(tx.value(LAST_KEY, **place.values()) or 0)
-        ends[place] += 1
-        if ends[place] > MAX_POSITION:  # only a shell gets there
-            raise InvalidInput(f"the session {place.session_id!r} has a message at its last position; begin another")
-        rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
-    records.append(tx, rows, _OWN_ROWS, _OWN_ROW)
-    if any(configs):
-        evict(tx, configs, rows)
-    return [int(values["key"]) for values in rows]
+        end = BEYOND if before is None else key_at(before, "before")
+        return newest(tx, self._place, after, end, -1 if limit is None else limit)

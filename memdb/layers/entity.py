@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from memdb.errors import InvalidInput
 from memdb.layers.models import Content, Id, Instant, Model, Title, normal_tag, number
 from memdb.layers.record import Place, Record, row
-from memdb.text.check import check_text
+from memdb.text.check import as_finite, check_text
 
 LAYER = "entity"
 MAX_TAGS_PER_ENTITY = 8
@@ -75,7 +75,7 @@ class GraphEntity(Model):
     name: Annotated[str, BeforeValidator(_name)]
     entity_type: Type = "concept"
     description: Content = ""
-    tags: Annotated[list[Title], AfterValidator(entity_tags)] = []
+    tags: Annotated[list[Title], BeforeValidator(as_finite), AfterValidator(entity_tags)] = []
     created_at: Instant = None
     updated_at: Instant = None
 

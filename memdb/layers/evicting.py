@@ -1,27 +1,22 @@
-"""What the layers of lasting memory share: which records proved useful, and what goes when there are too many."""
+"""What the layers of lasting memory share: what goes when there are too many."""
 
 from __future__ import annotations
 
 from copy import copy
 from typing import Self
 
-from memdb.layers import eviction, recall
-from memdb.layers.arguments import check_key
-from memdb.layers.layer import Layer, Mode, reads, reads_counts
+from memdb.layers import eviction
+from memdb.layers.layer import Mode
 from memdb.layers.policies import NEVER, EvictionConfig, EvictionPolicy
-from memdb.layers.recall import RecallStats
+from memdb.layers.recalled import RecalledLayer
 from memdb.layers.record import Place
 from memdb.storage.transaction import Transaction
 
 
-class EvictingLayer(Layer[Mode]):
+class EvictingLayer(RecalledLayer[Mode]):
     """A layer whose records are recalled, and whose store may have bounds (agcore document, section 4)."""
 
     _eviction = NEVER
-
-    @property
-    def _place(self) -> Place:
-        raise NotImplementedError
 
     def with_eviction(self, config: EvictionConfig | EvictionPolicy) -> Self:
         """Return the same store with an eviction policy: the writes of what is returned keep it within bounds.
@@ -44,23 +39,6 @@ class EvictingLayer(Layer[Mode]):
             else EvictionConfig.model_validate(config)
         )
         return store
-
-    @reads
-    def record_recall(self, tx: Transaction, id: str, score: float) -> None:
-        """Count that a record was recalled, with the score it had (agcore document, section 4.3).
-
-        Counted in memory and written with the next write, after a second at the latest; `recall_stats` sees it at once.
-
-        Raises:
-            InvalidInput: the score is not a finite number of at least 0.
-            StorageError: the handle is open for reading only.
-        """
-        recall.record_recall(tx, self._place, check_key(id), score)
-
-    @reads_counts
-    def recall_stats(self, tx: Transaction, id: str) -> RecallStats | None:
-        """Return how often a record was recalled, or None when it never was or is not there."""
-        return recall.recall_stats(tx, self._place, check_key(id))
 
     @property
     def _bounds(self) -> tuple[Place, EvictionConfig] | None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from memdb.layers.message import Message
 
+_ANSWERING = ("tool", "function")
 _SETTING = ("system", "developer")  # roles that set the scene: they may stand before the first user's message
+_NONE: Counter[str] = Counter()  # never changed
 
 
 def legal(messages: Sequence[Message]) -> list[Message]:
@@ -24,7 +26,7 @@ def legal(messages: Sequence[Message]) -> list[Message]:
     Args:
         messages: consecutive messages, oldest first.
     """
-    kept = list(_whole_groups(messages))
+    kept = list(_whole_groups(messages)) if any(map(_may_belong, messages)) else messages
     first = next((at for at, message in enumerate(kept) if is_users(message)), 0)
     return [message for at, message in enumerate(kept) if at >= first or message.role in _SETTING]
 
@@ -79,16 +81,30 @@ def _whole_groups(messages: Sequence[Message]) -> Iterator[Message]:
             yield from answers
 
 
+def _may_belong(message: Message) -> bool:
+    """Whether a message may call or answer at all: to say so of those that do not spares three counters each (8 us)."""
+    return bool(
+        message.tool_calls
+        or message.tool_call_id is not None
+        or message.role in _ANSWERING
+        or isinstance(message.content, list)
+    )
+
+
 def _asked(message: Message) -> Counter[str]:
     """Return the ids of the calls that a message makes, as OpenAI and as Anthropic write them; "" for one without."""
+    if not _may_belong(message):
+        return _NONE
     calls = [call for call in message.tool_calls or () if isinstance(call, dict)]
     return Counter(_id(call.get("id")) for call in (*calls, *_parts(message, "tool_use")))
 
 
 def _answered(message: Message) -> Counter[str]:
     """Return the ids of the calls that a message answers; "" for a result that names none (Ollama)."""
+    if not _may_belong(message):
+        return _NONE
     answered = Counter(_id(part.get("tool_use_id")) for part in _parts(message, "tool_result"))
-    if message.role in ("tool", "function") or message.tool_call_id is not None:
+    if message.role in _ANSWERING or message.tool_call_id is not None:
         answered[_id(message.tool_call_id)] += 1
     return answered
 

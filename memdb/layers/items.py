@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pydantic import StrictInt
@@ -11,7 +12,7 @@ from pydantic import StrictInt
 from memdb.layers import eviction, reading, records
 from memdb.layers.arguments import check_bulk, check_key, check_limit
 from memdb.layers.evicting import EvictingLayer
-from memdb.layers.layer import Mode, reads, writes
+from memdb.layers.layer import Mode, reads, reads_one, writes
 from memdb.layers.models import Content, Id, Instant, Json, Model
 from memdb.layers.record import Place, Record, row
 from memdb.storage.transaction import Transaction
@@ -66,7 +67,7 @@ class ScoredMemory(NamedTuple):
 class MemoryStore(EvictingLayer[Mode]):
     """Items of one user: save, get, delete, list, search (agcore document, section 3.3)."""
 
-    @property
+    @cached_property
     def _place(self) -> Place:
         return Place.of(LAYER, self.scope)
 
@@ -111,7 +112,7 @@ class MemoryStore(EvictingLayer[Mode]):
         self._evict(tx, len(rows))
         return len(rows)
 
-    @reads
+    @reads_one
     def get(self, tx: Transaction, id: str) -> MemoryItem | None:
         """Return the item with this id, or None when there is none or it has expired."""
         return reading.get(tx, self._place, check_key(id), _item)
@@ -137,7 +138,7 @@ class MemoryStore(EvictingLayer[Mode]):
     @reads
     def list(self, tx: Transaction, filter: MemoryFilter | None = None) -> list[MemoryItem]:
         """Return items, oldest first by created_at, ties in the order of their first saving."""
-        chosen = MemoryFilter.model_validate(filter or MemoryFilter())
+        chosen = MemoryFilter.model_validate(MemoryFilter() if filter is None else filter)
         limit = None if chosen.limit is None else check_limit(chosen.limit)
         rows = reading.listed(tx, self._place, prefix=chosen.prefix, since=chosen.since, limit=limit)
         return [*reading.shaped(tx, rows, _item)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import islice
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import MAX_BULK
@@ -59,7 +60,7 @@ class _Act(Generic[P, R]):
         signature = inspect.signature(act)
         shown = [parameter for name, parameter in signature.parameters.items() if name != "tx"]
         act.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-        self._shown = signature.replace(parameters=shown[1:])
+        self._awaited = self._named(self._start)
 
     @overload
     def __get__(self, layer: None, owner: type[Any]) -> Callable[Concatenate[Any, Transaction, P], R]: ...
@@ -70,42 +71,52 @@ class _Act(Generic[P, R]):
     def __get__(self, layer: Layer[Any] | None, owner: type[Any]) -> Any:
         if layer is None:
             return self._act
-        home = layer._home
-        if isinstance(home, Transaction):
-            return partial(self._act, layer, home)
-        return self._live(layer, home)
+        if isinstance(layer._home, Transaction):
+            return partial(self._act, layer, layer._home)
+        return MethodType(self._awaited, layer)  # made at each access, so nothing more than this
 
-    def _live(self, layer: Layer[Any], home: Engine) -> Any:
-        return self._named(partial(type(self)._verb, home, partial(self._act, layer)))
+    def _start(self, layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
+        return type(self)._verb(layer._home, partial(self._act, layer), *args, **kwargs)
 
-    def _named(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call whose coroutine has the method's name: Python tells it of one that was never awaited."""
+    def _named(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method whose coroutine has its name: Python tells it of one that was never awaited."""
+        act = self._act
+        name = act.__qualname__
 
-        def named(*args: Any, **kwargs: Any) -> Any:
+        def named(layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
             if inside_unit():
                 raise InvalidInput(
-                    f"{self._act.__qualname__} was called on the outer memory inside a unit, which cannot await: "
+                    f"{name} was called on the outer memory inside a unit, which cannot await: "
                     "use the memory that the unit is given"
                 )
-            coroutine = call(*map(_again, args), **{name: _again(value) for name, value in kwargs.items()})
-            coroutine.__qualname__ = self._act.__qualname__
+            if kwargs:
+                kwargs = {name: _again(value) for name, value in kwargs.items()}
+            coroutine = start(layer, *map(_again, args), **kwargs)
+            coroutine.__qualname__ = name
             return coroutine
 
-        named.__name__, named.__qualname__ = self._act.__name__, self._act.__qualname__
-        named.__doc__, named.__module__ = self._act.__doc__, self._act.__module__
-        named.__signature__ = self._shown  # type: ignore[attr-defined]
+        named.__name__, named.__qualname__ = act.__name__, name
+        named.__doc__, named.__module__ = act.__doc__, act.__module__
+        named.__signature__ = act.__signature__  # type: ignore[attr-defined]
         return named
 
 
 def _again(value: Any) -> Any:
     """Return an argument that can be read more than once: a unit that is run again would find an iterator empty."""
-    return [*islice(value, MAX_BULK + 1)] if isinstance(value, Iterator) else value
+    # What isinstance(value, Iterator) looks for, at a tenth of its price: this runs for each argument of each call.
+    return [*islice(value, MAX_BULK + 1)] if hasattr(type(value), "__next__") else value
 
 
 class reads(_Act[P, R]):
     """Marks a method that only reads: one snapshot, on a connection that cannot write."""
 
     _verb = Engine.read
+
+
+class reads_one(reads[P, R]):
+    """Marks a method that reads by one statement and no more: such a one is a snapshot without a transaction."""
+
+    _verb = Engine.read_one
 
 
 class reads_counts(reads[P, R]):
@@ -134,20 +145,22 @@ class writes(_Act[P, R]):
         """Let something slow be loaded before the first call: not on the event loop, not under the file's lock."""
         self._load = load
 
-    def _live(self, layer: Layer[Any], home: Engine) -> Any:
-        if self._together is None:
-            write = super()._live(layer, home)
-        else:
-            write = self._named(partial(home.write, self._swapped, layer, together=self._together))
-        return write if self._load is None else self._named(partial(self._loaded, self._load, write))
+    def _start(self, layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
+        return self._write(layer, *args, **kwargs) if self._load is None else self._loaded(layer, *args, **kwargs)
 
-    async def _loaded(self, load: Callable[[], object], write: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _write(self, layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
+        if self._together is None:
+            return super()._start(layer, *args, **kwargs)
+        return cast(Engine, layer._home).write(self._swapped, layer, *args, together=self._together, **kwargs)
+
+    async def _loaded(self, layer: Layer[Any], *args: Any, **kwargs: Any) -> Any:
         loop = asyncio.get_running_loop()
-        if self._loading is None or self._loading.get_loop() is not loop:
-            self._loading = loop.run_in_executor(None, load)
-        await asyncio.shield(self._loading)  # callers that wait go on in their order
-        self._load = None
-        return await write(*args, **kwargs)
+        if (load := self._load) is not None:
+            if self._loading is None or self._loading.get_loop() is not loop:
+                self._loading = loop.run_in_executor(None, load)
+            await asyncio.shield(self._loading)  # callers that wait go on in their order
+            self._load = None
+        return await self._write(layer, *args, **kwargs)
 
     def _swapped(self, tx: Transaction, layer: Layer[Any], *args: Any, **kwargs: Any) -> R:
         return self._act(layer, tx, *args, **kwargs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -19,18 +17,16 @@ from pydantic import (
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_range
+from memdb.layers.json_values import check_json, exact_json
 from memdb.layers.model_signature import PlainSignature
 from memdb.storage.clock import to_text
-from memdb.text.check import MAX_TITLE_CHARS, check_id, check_text
-from memdb.text.json_text import to_exact_json, to_json
+from memdb.text.check import MAX_TITLE_CHARS, as_finite, check_id, check_text
+from memdb.text.shown import shown
 
-MAX_METADATA_BYTES = 1024 * 1024
-MAX_METADATA_DEPTH = 64
 MAX_TAGS = 64
 MAX_TAG_CHARS = 200
 MAX_REFERENCES = 1_000
 MAX_WEIGHT = 1_000  # of a part of a sum
-_INT64 = 2**63
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -81,7 +77,9 @@ class Model(BaseModel, metaclass=_Speaking):
             InvalidInput: a field is missing, unknown or not what it must be.
         """
         try:
-            return super().model_validate(obj, **options)
+            return (
+                super().model_validate(obj, **options) if options else cls.__pydantic_validator__.validate_python(obj)
+            )
         except ValidationError as error:
             raise invalid(cls.__name__, error, cls) from None
 
@@ -114,67 +112,6 @@ def invalid(what: str, error: ValidationError, model: type[BaseModel] | None = N
     reason = str(cause) if isinstance(cause, InvalidInput) else first["msg"][:1].lower() + first["msg"][1:]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return InvalidInput(f"{place}: {reason}{more}")
-
-
-def check_json(value: Any, name: str) -> Any:
-    """Return `value` if it is JSON that SQLite can hold value by value, and that comes back equal to what it was.
-
-    Raises:
-        InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key or text that is no valid text, something JSON
-            has no form for, too deep, or too large.
-    """
-    _check_node(value, name, 0, _check_leaf)
-    if len(to_json(value).encode()) > MAX_METADATA_BYTES:
-        raise InvalidInput(f"{name} is larger than {MAX_METADATA_BYTES:,} bytes as JSON; put large texts into content")
-    return value
-
-
-def exact_json(value: Any, name: str) -> str:
-    """Return any JSON value as the text that is stored and comes back equal to it, whatever its strings hold.
-
-    Unlike check_json's values, texts may hold NUL and lone surrogates, and integers may have any size.
-
-    Raises:
-        InvalidInput: NaN or an infinity, a key that is no text, something JSON has no form for, too deep, or larger
-            than MAX_CONTENT_BYTES.
-    """
-    _check_node(value, name, 0, lambda leaf, place: None)
-    try:
-        return check_text(to_exact_json(value), name)
-    except InvalidInput:
-        raise
-    except ValueError as error:  # an integer of more digits than Python will write
-        raise InvalidInput(f"{name} cannot be kept: {error}") from None
-
-
-def _check_leaf(node: str | int, name: str) -> None:
-    if isinstance(node, str):
-        check_text(node, name)
-    elif not -_INT64 <= node < _INT64:
-        raise InvalidInput(f"{name} holds the integer {str(node)[:40]}, which does not fit in 64 bits; keep it as text")
-
-
-def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str], None]) -> None:
-    if depth > MAX_METADATA_DEPTH:
-        raise InvalidInput(f"{name} is nested deeper than {MAX_METADATA_DEPTH} levels")
-    if node is None or isinstance(node, bool):
-        return
-    if isinstance(node, str | int):
-        check_leaf(node, name)
-    elif isinstance(node, float):
-        if not math.isfinite(node):
-            raise InvalidInput(f"{name} holds {node}, which JSON cannot say; leave it out or use null")
-    elif isinstance(node, dict):
-        for key, child in node.items():
-            if not isinstance(key, str):
-                raise InvalidInput(f"{name} has the key {key!r}; keys must be text")
-            check_leaf(key, name)
-            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1, check_leaf)
-    elif isinstance(node, list):
-        for child in node:
-            _check_node(child, name, depth + 1, check_leaf)
-    else:
-        raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")
 
 
 def normal_tag(tag: object, name: str = "tags") -> str:
@@ -222,7 +159,7 @@ def number(name: str, most: float) -> BeforeValidator:
 
     def check(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise InvalidInput(f"{name} must be a number from 0 to {most:,}, not {repr(value)[:40]}")
+            raise InvalidInput(f"{name} must be a number from 0 to {most:,}, not {shown(value)}")
         return float(value)
 
     return BeforeValidator(check)
@@ -244,9 +181,10 @@ Id = Annotated[str, BeforeValidator(_id)]
 Title = Annotated[str, BeforeValidator(_title)]
 Content = Annotated[str, BeforeValidator(_content)]
 Json = Annotated[Any, AfterValidator(_json)]
-Tags = Annotated[list[Title], AfterValidator(normal_tags)]
-References = Annotated[list[Id], AfterValidator(_references)]
-Keywords = Annotated[list[Title], AfterValidator(_words)]
+_Listed = BeforeValidator(as_finite)
+Tags = Annotated[list[Title], _Listed, AfterValidator(normal_tags)]
+References = Annotated[list[Id], _Listed, AfterValidator(_references)]
+Keywords = Annotated[list[Title], _Listed, AfterValidator(_words)]
 Share = Annotated[float, number("it", 1)]
 Weight = Annotated[float, number("a weight", MAX_WEIGHT)]
 Instant = Annotated[AwareDatetime, AfterValidator(_instant)] | None

@@ -9,13 +9,13 @@ from pydantic import BeforeValidator
 from sqlalchemy import ColumnElement, Select, case, func, literal_column, select
 
 from memdb.errors import InvalidInput
-from memdb.layers.arguments import shown
 from memdb.layers.models import Content, Id, Instant, Json, Model, Tags, Title
 from memdb.layers.reading import Columns
 from memdb.layers.record import Place, Record, row
 from memdb.storage.schema import passage as passage_table
 from memdb.storage.schema import recall, record
 from memdb.text.check import check_text
+from memdb.text.shown import shown
 
 LAYER = "archive"
 MAX_SOURCE_CHARS = 100

@@ -30,7 +30,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select, tuple_
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.layers import reading
-from memdb.layers.arguments import MAX_LIMIT, check_bulk, check_key, check_limit, check_query, shown
+from memdb.layers.arguments import MAX_LIMIT, check_bulk, check_key, check_limit, check_query
 from memdb.layers.models import normal_tag, normal_tags
 from memdb.layers.passage import PASSAGE, Passage, check_source, passage_of
 from memdb.layers.reading import alive, here
@@ -42,6 +42,7 @@ from memdb.storage.schema import record, record_tag
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.text.query import Term, parse
+from memdb.text.shown import shown
 from memdb.text.stopwords import STOP_WORDS
 
 WORDS_THRESHOLD = 0.06  # the least score of a search by words, where none is given
@@ -169,7 +170,7 @@ def by_words(tx: Transaction, place: Place, wanted: Asked) -> list[ScoredPassage
         return []
     terms, most = parse(wanted.query), wanted.k + SOME_MORE
     # A search costs by what it matches, hardly by what it returns: of narrow ones all are asked for at once.
-    found = fulltext.search(tx, terms, place.within(), MAX_LIMIT if wanted.narrow else most)
+    found = fulltext.search(tx, terms, place.within(), MAX_LIMIT if wanted.narrow else most, own=False)
     seen = among(tx, place, [number for number, _ in found], wanted)
     kept = [hit for hit in found if hit[0] in seen][:most]
     return read(tx, place, _held(tx, terms, kept), wanted, WORDS_THRESHOLD)

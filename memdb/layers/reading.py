@@ -112,8 +112,21 @@ _NUMBERS = Statement(select(record.c.key, record.c.id).where(here(), record.c.ke
 
 def get(tx: Transaction, place: Place, key: str, shape: Callable[..., T], columns: Columns = RECORD) -> T | None:
     """Return the record with a key as `shape` makes it, or None."""
-    found = tx.one(columns.by_key, **place.values(key=key, now=tx.now))
-    return None if found is None else next(shaped(tx, [found], shape, columns), None)
+    values = {
+        "user_id": place.user_id,
+        "layer": place.layer,
+        "session_id": place.session_id,
+        "key": key,
+        "now": tx.now,
+    }
+    found = tx.first(columns.by_key, values)
+    if found is None:
+        return None
+    try:
+        return made(found, shape, columns.names, lenient=tx.lenient)
+    except UNREADABLE as error:
+        _set_aside(tx, found[0], error, shape, columns)
+        return None
 
 
 def numbers(tx: Transaction, place: Place, keys: Iterable[str]) -> dict[str, int]:
@@ -192,11 +205,14 @@ def _numbered(
         try:
             value = made(found, shape, columns.names, lenient=tx.lenient)
         except UNREADABLE as error:
-            reason = f"{type(error).__name__}: {error}"
-            persists = partial(_still_damaged, record_id=found[0], shape=shape, columns=columns)
-            tx.damaged[found[0]] = Damage(reason, persists)
+            _set_aside(tx, found[0], error, shape, columns)
             continue
         yield found[0], value
+
+
+def _set_aside(tx: Transaction, record_id: int, error: Exception, shape: Callable[..., Any], columns: Columns) -> None:
+    persists = partial(_still_damaged, record_id=record_id, shape=shape, columns=columns)
+    tx.damaged[record_id] = Damage(f"{type(error).__name__}: {error}", persists)
 
 
 def _still_damaged(tx: Transaction, record_id: int, shape: Callable[..., Any], columns: Columns) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from memdb.layers import recall
-from memdb.layers.arguments import check_whole
 from memdb.layers.layer import Layer, Mode, reads, reads_counts
-from memdb.layers.message import MAX_POSITION, key_of
+from memdb.layers.message import key_at
 from memdb.layers.recall import RecallStats
 from memdb.layers.record import Place
 from memdb.storage.transaction import Transaction
@@ -29,13 +28,9 @@ class RecalledMessages(Layer[Mode]):
             InvalidInput: the position is no whole number, or the score no finite number of at least 0.
             StorageError: the handle is open for reading only.
         """
-        recall.record_recall(tx, self._place, _key(position), score)
+        recall.record_recall(tx, self._place, key_at(position, "position"), score)
 
     @reads_counts
     def recall_stats(self, tx: Transaction, position: int) -> RecallStats | None:
         """Return how often a message was recalled, or None when it never was or is not there."""
-        return recall.recall_stats(tx, self._place, _key(position))
-
-
-def _key(position: int) -> str:
-    return key_of(min(max(0, check_whole(position, "position")), MAX_POSITION))  # there is none at 0
+        return recall.recall_stats(tx, self._place, key_at(position, "position"))

@@ -69,20 +69,23 @@ def row(
 ) -> dict[str, Any]:
     """Return a record's columns, with the texts that the index is given in place of those it could not cut."""
     tags, keywords = list(tags), list(keywords)
-    return place.values(
-        key=key,
-        category=category,
-        created_at=now if created_at is None else to_text(created_at),
-        updated_at=now,
-        expires_at=None if expires_at is None else to_text(expires_at),
-        tags=to_json(tags),
-        keywords=to_json(keywords),
-        metadata=to_json(metadata),
-        title=title,
-        summary=summary,
-        content=content,
+    return {
+        "user_id": place.user_id,
+        "layer": place.layer,
+        "session_id": place.session_id,
+        "key": key,
+        "category": category,
+        "created_at": now if created_at is None else to_text(created_at),
+        "updated_at": now,
+        "expires_at": None if expires_at is None else to_text(expires_at),
+        "tags": to_json(tags) if tags else "[]",
+        "keywords": to_json(keywords) if keywords else "[]",
+        "metadata": to_json(metadata),
+        "title": title,
+        "summary": summary,
+        "content": content,
         **segments(title, tags, summary, keywords, content, by_rule=keywords_by_rule),
-    )
+    }
 
 
 class Record(NamedTuple):
@@ -132,6 +135,9 @@ class Record(NamedTuple):
         return None if self.expires_at is None else from_text(self.expires_at)
 
 
+_SIZE = len(Record._fields)
+
+
 def made(found: Row, shape: Callable[..., T], own: tuple[str, ...] = (), *, lenient: bool) -> T:
     """Return a row as `shape` makes it.
 
@@ -143,9 +149,9 @@ def made(found: Row, shape: Callable[..., T], own: tuple[str, ...] = (), *, leni
     Raises:
         Any of UNREADABLE: the row cannot be read.
     """
-    _check_columns(found, own, lenient=lenient)
-    size = len(Record._fields)
-    return shape(Record(*found[:size]), *found[size:])
+    if lenient or bytes in map(type, found):
+        _check_columns(found, own, lenient=lenient)
+    return shape(Record._make(found[:_SIZE]), *found[_SIZE:])
 
 
 def _check_columns(found: Row, own: tuple[str, ...], *, lenient: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Integer, Select, bindparam, delete, select, text, true, union_all
 
-from memdb.errors import GraphError, InvalidInput
+from memdb.errors import GraphError
 from memdb.layers import reading
 from memdb.layers.entity import GraphRelation
 from memdb.layers.record import Place
@@ -16,7 +16,7 @@ from memdb.layers.traversal_statement import DIRECTIONS
 from memdb.storage.schema import record, relation
 from memdb.storage.statement import Statement, each, insert, json_field, param
 from memdb.storage.transaction import Row, Transaction
-from memdb.text.check import is_valid
+from memdb.text.check import check_choice, is_valid
 
 _IDENTITY = ["user_id", "source_id", "target_id", "relation_type"]
 _ROW = each("rows").c.value
@@ -126,8 +126,7 @@ def listed_relations(tx: Transaction, place: Place, key: str, direction: str, li
     Raises:
         InvalidInput: it is none of them.
     """
-    if direction not in tuple(DIRECTIONS):
-        raise InvalidInput(f"direction must be one of {', '.join(DIRECTIONS)}, not {str(direction)[:40]!r}")
+    check_choice(direction, "direction", DIRECTIONS)
     number = reading.numbers(tx, place, (key,)).get(key)
     if number is None:
         return []

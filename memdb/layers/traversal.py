@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from memdb.errors import GraphError, InvalidInput
-from memdb.layers.arguments import check_limit, check_range
+from memdb.layers.arguments import check_bulk, check_limit, check_range
 from memdb.layers.entity import GraphEntity, GraphRelation, ScoredEntity, check_type, entity_of
 from memdb.layers.reading import RECORD, shaped
 from memdb.layers.record import UNREADABLE, Place
 from memdb.layers.traversal_statement import DIRECTIONS, MAX_DEPTH, ONWARD, statement
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Row, Transaction
+from memdb.text.check import check_choice, check_flag
 
 __all__ = ["DEFAULT_FAN_OUT", "DIRECTIONS", "MAX_DEPTH", "Traversal", "related"]
 
@@ -54,12 +55,11 @@ class Traversal:
 
     def __post_init__(self) -> None:
         check_range(self.depth, "depth", 1, MAX_DEPTH)
-        if self.direction not in DIRECTIONS:
-            raise InvalidInput(f"direction must be one of {', '.join(DIRECTIONS)}, not {self.direction!r}")
+        check_choice(self.direction, "direction", DIRECTIONS)
+        check_flag(self.paths, "paths")
         if self.relation_types is not None:
-            if isinstance(self.relation_types, str) or not isinstance(self.relation_types, Iterable):
-                raise InvalidInput(f"relation_types must be a list of types, not {self.relation_types!r}")
-            types = tuple(check_type(value, "relation_types") for value in self.relation_types)
+            given = check_bulk(self.relation_types, "relation_types")
+            types = tuple(check_type(value, "relation_types") for value in given)
             object.__setattr__(self, "relation_types", types)
         if self.fan_out is not None:
             check_range(self.fan_out, "fan_out", 1, MAX_FAN_OUT)

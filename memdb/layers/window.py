@@ -26,6 +26,7 @@ from memdb.layers.record import UNREADABLE, Place
 from memdb.storage.schema import message, record, session
 from memdb.storage.statement import Statement, param
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_choice
 
 BEYOND = ":"  # a key above those of all positions
 
@@ -89,7 +90,9 @@ class ConversationMemoryConfig(Model):
 
     model_config = ConfigDict(frozen=True)
 
-    strategy: MemoryStrategy = MemoryStrategy.FULL
+    strategy: Annotated[MemoryStrategy, BeforeValidator(lambda value: check_choice(value, "it", MemoryStrategy))] = (
+        MemoryStrategy.FULL
+    )
     max_turns: Count | None = None
     max_items: Count | None = None
     compact: CompactConfig | None = None

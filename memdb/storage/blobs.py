@@ -7,14 +7,14 @@ memdb.storage.schema.blob).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, select, update
 
 from memdb.errors import SerializationError
 from memdb.storage.schema import blob, blob_chunk
-from memdb.storage.statement import Statement, insert, param
+from memdb.storage.statement import InsertRows, Statement, insert, param
 from memdb.storage.transaction import Transaction
 
 # A page of a text is read from one or two of them; larger ones made that slower and storing no faster.
@@ -59,8 +59,10 @@ _MEND = Statement(
 )
 _DROP_CHUNKS = Statement(delete(blob_chunk).where(blob_chunk.c.blob_id == param("blob_id")))
 _FIND = Statement(select(blob.c.id).where(blob.c.user_id == param("user_id"), blob.c.hash == param("hash")))
-_ADD = Statement(insert(blob).values({name: param(name) for name in ("user_id", "hash", "size", "lines")}))
-_ADD_CHUNK = Statement(insert(blob_chunk).values({name: param(name) for name in ("blob_id", "start", "line", "data")}))
+_ADD = InsertRows(insert(blob).values({name: param(name) for name in ("user_id", "hash", "size", "lines")}))
+_ADD_CHUNKS = InsertRows(
+    insert(blob_chunk).values({name: param(name) for name in ("blob_id", "start", "line", "data")})
+)
 _OF_USER = (blob.c.user_id == param("user_id"), blob.c.id == bindparam("id"))
 _ABOUT = Statement(select(blob.c.id, blob.c.hash, blob.c.size, blob.c.lines).where(*_OF_USER))
 _CHUNKS = (
@@ -83,19 +85,49 @@ def put(tx: Transaction, user_id: str, data: bytes) -> int:
     Args:
         data: text in UTF-8; lone surrogates as Python's "surrogatepass" writes them.
     """
-    digest = hashlib.sha256(data).hexdigest()
-    found = tx.value(_FIND, user_id=user_id, hash=digest)
-    if found is not None and _holds(tx, user_id, found, data):
-        return int(found)
-    if found is None:
-        tx.run(_ADD, user_id=user_id, hash=digest, size=len(data), lines=data.count(b"\n"))
-        found = tx.value(_FIND, user_id=user_id, hash=digest)
-    else:  # damaged since: what is stored now makes it whole again
-        tx.run(_DROP_CHUNKS, blob_id=found)
-        tx.run(_MEND, user_id=user_id, number=found, size=len(data), lines=data.count(b"\n"))
-    for chunk in cut(data):
-        tx.run(_ADD_CHUNK, blob_id=found, **chunk._asdict())
-    return int(found)
+    return put_many(tx, [(user_id, data)])[0]
+
+
+def put_many(tx: Transaction, payloads: Sequence[tuple[str, bytes]]) -> list[int]:
+    """Store payloads, or find those that are the same, and return their numbers in the order given.
+
+    Args:
+        payloads: the users and their data, as `put` takes it.
+    """
+    named = [(user_id, hashlib.sha256(data).hexdigest()) for user_id, data in payloads]
+    numbers: dict[tuple[str, str], int] = {}
+    new: dict[tuple[str, str], bytes] = {}
+    for name, (user_id, data) in zip(named, payloads, strict=True):
+        if name in numbers or name in new:
+            continue
+        found = tx.first(_FIND, {"user_id": user_id, "hash": name[1]})
+        if found is None:
+            new[name] = data
+            continue
+        numbers[name] = found[0]
+        if not _holds(tx, user_id, found[0], data):  # damaged since: what is stored now makes it whole again
+            tx.run(_DROP_CHUNKS, blob_id=found[0])
+            tx.run(_MEND, user_id=user_id, number=found[0], size=len(data), lines=data.count(b"\n"))
+            tx.insert_many(_ADD_CHUNKS, _chunk_rows(found[0], data))
+    if new:
+        numbers |= _add(tx, new)
+    return [numbers[name] for name in named]
+
+
+def _add(tx: Transaction, new: Mapping[tuple[str, str], bytes]) -> dict[tuple[str, str], int]:
+    """Insert payloads, which are named by their users and hashes, and return their numbers."""
+    rows = [
+        {"user_id": user_id, "hash": digest, "size": len(data), "lines": data.count(b"\n")}
+        for (user_id, digest), data in new.items()
+    ]
+    tx.insert_many(_ADD, rows)
+    numbers = {(user_id, digest): int(tx.value(_FIND, user_id=user_id, hash=digest)) for user_id, digest in new}
+    tx.insert_many(_ADD_CHUNKS, [row for name, data in new.items() for row in _chunk_rows(numbers[name], data)])
+    return numbers
+
+
+def _chunk_rows(number: int, data: bytes) -> list[dict[str, object]]:
+    return [{"blob_id": number, "start": one.start, "line": one.line, "data": one.data} for one in cut(data)]
 
 
 def _holds(tx: Transaction, user_id: str, number: int, data: bytes) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from memdb.errors import Closed, SchemaTooNew, StorageError
 from memdb.storage import opening
 from memdb.storage.begin import check_version
 from memdb.storage.clock import Clock
-from memdb.storage.connection import WorkerConnection, connect, translated
+from memdb.storage.connection import WorkerConnection, connect, translate, translated
 from memdb.storage.lock import FileLock
 from memdb.storage.opening import Options
 from memdb.storage.quarantine import Damage, named
@@ -96,16 +96,24 @@ class Engine:
             return await self._writer.submit(lambda tx: unit(tx, *args, **kwargs))  # type: ignore[no-any-return]
         return await self._writer.submit(unit, *args, together=together)  # type: ignore[no-any-return]
 
-    async def read(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    def read(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, R]:
         """Run `unit(tx, *args, **kwargs)` in one snapshot and return its value.
 
         Rows that cannot be read are set aside in the quarantine before the call returns; the unit's value leaves them
         out. What it counts as recalled is written later (see memdb.storage.recalls).
         """
+        return self._answer((lambda tx: unit(tx, *args, **kwargs)) if args or kwargs else unit, single=False)
+
+    def read_one(self, unit: Callable[..., R], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, R]:
+        """Run a read unit that runs one statement: without a transaction, which such a one does not need."""
+        return self._answer(lambda tx: unit(tx, *args, **kwargs), single=True)
+
+    async def _answer(self, unit: Callable[[Transaction], R], *, single: bool) -> R:
         self._check_usable()
-        bound = (lambda tx: unit(tx, *args, **kwargs)) if args or kwargs else unit
-        with translated():
-            value, damaged, recalled = await self._read(bound)
+        try:
+            value, damaged, recalled = await self._read(unit, single)
+        except sqlite3.Error as error:
+            raise translate(error) from error
         if recalled and self._writer is not None:
             self._writer.count(recalled)
         if damaged:
@@ -123,13 +131,13 @@ class Engine:
             with suppress(StorageError):  # busy or full: the counts wait on, what is in the file can be read
                 await self._writer.flush()
 
-    async def _read(self, unit: Callable[[Transaction], Any]) -> Outcome:
+    def _read(self, unit: Callable[[Transaction], Any], single: bool) -> Awaitable[Outcome]:
         if self.path is not None:
             assert self._readers is not None
-            return await self._readers.run(unit)
+            return self._readers.run(unit, single=single)
         assert self._writer is not None
         clock = self.clock
-        return await self._writer.connection.post(lambda raw: read_snapshot(raw, unit, clock, alone=True))
+        return self._writer.connection.post(lambda raw: read_snapshot(raw, unit, clock, alone=True, single=single))
 
     async def _set_aside(self, damaged: dict[Hashable, Damage]) -> None:
         if self._writer is not None:
@@ -221,8 +229,6 @@ class Engine:
         with suppress(StorageError), self.lock.held():
             with suppress(sqlite3.Error, SchemaTooNew):
                 check_version(connection)
-                connection.execute("PRAGMA analysis_limit = 400")
-                connection.execute("PRAGMA optimize")
             connection.close()
 
     def _check_usable(self) -> None:

@@ -8,20 +8,25 @@ its k-th score reaches what a row of common terms alone could have.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from memdb.storage.plan import Plan, Query, make_plan, token_pays, widened
-from memdb.storage.schema import RANK, TEXT_COLUMNS
+from memdb.storage.expressions import expression, term_expression
+from memdb.storage.own_counts import MOST_ROWS, MOST_SHARE, OwnIndex, own_index, own_scores
+from memdb.storage.plan import Plan, Query, make_plan, memory_pays, token_pays, widened
+from memdb.storage.postings.connections import kept_by, make_room
+from memdb.storage.postings.kept import KeptPostings
+from memdb.storage.postings.reading import Wanted
+from memdb.storage.postings.search import Scored, fits
+from memdb.storage.schema import RANK
 from memdb.storage.transaction import Transaction
-from memdb.storage.vocabulary import STEMMER, frequencies, index_size
+from memdb.storage.vocabulary import STEMMER, IndexSize, frequencies, size_in
 from memdb.text.query import MAX_TERMS, Term, limited
 
 MOSTLY_OWN = 0.25  # a scope with this share of the rows drops foreign ones afterwards
-
-_FILTER = "{" + " ".join(TEXT_COLUMNS) + "}"
 
 # bm25() as an expression: ORDER BY rank sorts all matches in FTS5 first and is 1.3 to 2 times slower. Rowid and score
 # only; the few winners are joined afterwards. +user_id keeps SQLite from walking the user's whole index instead.
@@ -48,10 +53,17 @@ SELECT record.id
  LIMIT :limit
 """
 
+_OWN = f"""
+SELECT record.id
+  FROM json_each(:ids) AS hit CROSS JOIN record ON record.id = hit.value
+ WHERE {_MINE}
+"""
+
 _SCOPE = """
 SELECT (SELECT id FROM scope WHERE (user_id, layer, session_id) = (:user_id, :layer, :session_id)),
        (SELECT sum(records) FROM scope
-         WHERE user_id = :user_id AND session_id = :session_id AND (:layer = '' OR layer = :layer))
+         WHERE user_id = :user_id AND session_id = :session_id AND (:layer = '' OR layer = :layer)),
+       (SELECT block FROM record_search_data WHERE id = 1)
 """
 
 
@@ -72,8 +84,14 @@ class Within:
     category: str | None = None
 
 
+class _Scope(NamedTuple):
+    token: int
+    records: int
+    size: IndexSize
+
+
 def search(
-    tx: Transaction, terms: Counter[Term], within: Within, limit: int, *, prune: bool | None = None
+    tx: Transaction, terms: Counter[Term], within: Within, limit: int, *, prune: bool | None = None, own: bool = True
 ) -> list[tuple[int, float]]:
     """Return the records that match best.
 
@@ -83,13 +101,32 @@ def search(
         limit: how many at most.
         prune: whether to prune; None chooses by cost. Either way the scores are the same, but for at most
             2.2e-6 (LEAST_IDF * K1_PLUS_1) for each word that is in over half the rows.
+        own: whether a user with a smaller share of the rows gets the scores of a file of their own
+            (memdb.storage.own_counts); else all rows of the file count. Not beside `prune`.
 
     Returns:
         (record id, BM25 score > 0), best first, ties by id.
     """
-    query = _understand(tx, terms, within)
-    if query is None or limit < 1:
+    scope = _scope(tx, within)
+    if scope is None or limit < 1:
         return []
+    # A scope that alone has too many rows spares the look at its user.
+    if own and prune is None and scope.records <= min(MOST_ROWS, MOST_SHARE * scope.size.rows):
+        mine = own_index(tx, within.user_id, scope.size)
+        if mine is not None:
+            return _by_own_counts(tx, terms, scope, mine, within, limit)
+    kept = kept_by(tx) if prune is None else None
+    if kept is not None and not kept.catch_up(tx):
+        kept = None
+    query = _understand(tx, terms, within, kept, scope)
+    if query is None:
+        return []
+    if kept is not None and (scored := _scored(tx, kept, query)) is not None:
+        found = _own(tx, scored, query, within, limit)
+        if len(found) == limit or not scored.left_out:
+            return found
+    if kept is not None:
+        make_room(kept)  # short lists were read to count their rows
     plan = make_plan(query, prune=False if tx.writing else prune)
     while True:
         found = _ask(tx, query, plan, within, limit)
@@ -114,7 +151,7 @@ def matching(tx: Transaction, term: Term, within: Within, *, column: str, first:
     Returns:
         Record ids, ascending.
     """
-    token, _ = tx.rows(_SCOPE, _scope_values(within))[0]
+    token, _, _ = tx.rows(_SCOPE, _scope_values(within))[0]
     if token is None:
         return []
     start = "^ " if first else ""
@@ -125,36 +162,110 @@ def matching(tx: Transaction, term: Term, within: Within, *, column: str, first:
     return [record_id for (record_id,) in rows]
 
 
-def _understand(tx: Transaction, terms: Counter[Term], within: Within) -> Query | None:
+def _scope(tx: Transaction, within: Within) -> _Scope | None:
+    """Return what is known of the scope of a search, or None where it holds nothing."""
+    token, records, block = tx.rows(_SCOPE, _scope_values(within))[0]
+    return _Scope(token, records, size_in(block)) if token is not None and records else None
+
+
+def _understand(
+    tx: Transaction,
+    terms: Counter[Term],
+    within: Within,
+    kept: KeptPostings | None = None,
+    scope: _Scope | None = None,
+) -> Query | None:
     """Return the query with its counts, or None when nothing can match."""
-    token, records = tx.rows(_SCOPE, _scope_values(within))[0]
-    if token is None or not records:
+    scope = scope or _scope(tx, within)
+    if scope is None:
         return None
+    size = scope.size
     tokens = STEMMER.tokens(word for term in terms for word in term.text.split())
-    rows = frequencies(tx, [token for found in tokens.values() for token in found])
-    size = index_size(tx)
+    asked = [token for found in tokens.values() for token in found]
+    rows = kept.rows_with(tx, asked, size.rows) if kept is not None else {}
+    rows |= frequencies(tx, missing) if (missing := [token for token in asked if token not in rows]) else {}
     rows_with: dict[Term, int] = {}
-    exact: set[Term] = set()
+    single: dict[Term, str] = {}
     for term in terms:
         cut = [token for word in term.text.split() for token in tokens[word]]
         whole = cut[:-1] if term.prefix else cut
-        if not cut or not all(token in rows for token in whole):
+        if not cut or not all(rows.get(token) for token in whole):
             continue
         rows_with[term] = min((rows[token] for token in whole), default=size.rows)
-        # A number may also be a scope's token, so its count says too much.
-        if len(cut) == 1 and not term.prefix and not cut[0].isdigit():
-            exact.add(term)
-    kept = sorted(rows_with, key=lambda term: rows_with[term])[:MAX_TERMS]
-    if not kept:
+        if len(cut) == 1 and not term.prefix:
+            single[term] = cut[0]
+    rarest = sorted(rows_with, key=lambda term: rows_with[term])[:MAX_TERMS]
+    if not rarest:
         return None
-    return Query(limited({term: terms[term] for term in kept}), rows_with, frozenset(exact), size, token, records)
+    # A number may also be a scope's token, so its count says too much.
+    exact = frozenset(term for term, word in single.items() if not word.isdigit())
+    counted = limited({term: terms[term] for term in rarest})
+    return Query(counted, rows_with, exact, single, size, scope.token, scope.records)
+
+
+def _wanted(query: Query, term: Term) -> Wanted:
+    """Return what postings a term needs: of its token, or of all that an expression matches."""
+    token = query.tokens.get(term)
+    return Wanted("match", term_expression(term)) if token is None else Wanted("token", token)
+
+
+def _scored(tx: Transaction, kept: KeptPostings, query: Query) -> Scored | None:
+    """Return what matches, scored over postings in memory; None where FTS5 is quicker, or they would be too many.
+
+    Words in over half the rows, which weigh nothing, are left out: their postings are the longest.
+    """
+    half = query.size.rows / 2
+    wanted = {
+        term: _wanted(query, term) for term in query.terms if term not in query.exact or query.rows_with[term] <= half
+    }
+    missing = {term: kept.asked(word) for term, word in wanted.items() if not kept.has(word)}
+    if wanted and memory_pays(query, missing) and fits(query, wanted):
+        return Scored(tx, kept, query, wanted, scope=query.share < MOSTLY_OWN)
+    return None
+
+
+def _own(tx: Transaction, scored: Scored, query: Query, within: Within, limit: int) -> list[tuple[int, float]]:
+    """Return the best rows that a search may see: some more are taken, until `limit` are found or none is left."""
+    # So many that seldom fewer than `limit` are the scope's own: the mean and two standard deviations.
+    share = max(query.share, MOSTLY_OWN)
+    fetch = limit if query.share == 1.0 else math.ceil((limit + 2 * math.sqrt(limit * (1 - share))) / share) + 2
+    values = {**_values(within), "now": tx.now}
+    while True:
+        hits = scored.best(fetch)
+        mine = {number for (number,) in tx.rows(_OWN, {**values, "ids": json.dumps([number for number, _ in hits])})}
+        found = [hit for hit in hits if hit[0] in mine]
+        if len(found) >= limit or len(hits) < fetch:
+            return found[:limit]
+        fetch *= 4
+
+
+def _by_own_counts(
+    tx: Transaction, asked: Counter[Term], scope: _Scope, mine: OwnIndex, within: Within, limit: int
+) -> list[tuple[int, float]]:
+    """Return the best rows by the user's own counts; more are asked for than wanted, since some may have expired."""
+    if len(asked) > MAX_TERMS:
+        query = _understand(tx, asked, within, scope=scope)
+        chosen = query.terms if query is not None else {}
+    else:  # the rarest of all need not be known
+        tokens = STEMMER.tokens(word for term in asked for word in term.text.split())
+        chosen = limited({term: asked[term] for term in asked if any(map(tokens.get, term.text.split()))})
+    terms = {term_expression(term): times for term, times in chosen.items()}
+    fetch = limit + 10 if within.category is None else scope.records
+    while True:
+        scored = own_scores(tx, mine, scope.size, terms, scope.token, fetch)[:fetch]
+        values = {**_values(within), "now": tx.now, "ids": json.dumps([number for number, _ in scored])}
+        seen = {number for (number,) in tx.rows(_OWN, values)}
+        found = [hit for hit in scored if hit[0] in seen]
+        if len(found) >= limit or len(scored) < fetch:
+            return found[:limit]
+        fetch *= 4
 
 
 def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) -> list[tuple[int, float]]:
     """Run a plan until `limit` rows of the scope are found or none is left."""
     # A pruned plan names the token anyway; once more, to keep foreign rows out, pays where most rows are foreign.
     scoped = query.share < MOSTLY_OWN if plan.common else token_pays(query, plan)
-    match = _match(query, plan, scoped=scoped)
+    match = expression(query, plan, scoped=scoped)
     values = {**_values(within), "now": tx.now, "match": match}
     share = 1.0 if scoped else query.share
     # Some more than needed cost nothing beside a second question, which would double the time.
@@ -178,24 +289,3 @@ def _values(within: Within) -> dict[str, str | None]:
 
 def _scope_values(within: Within) -> dict[str, str]:
     return {"user_id": within.user_id, "layer": within.layer or "", "session_id": within.session_id or ""}
-
-
-def _match(query: Query, plan: Plan, *, scoped: bool) -> str:
-    """Return the FTS5 expression of a plan.
-
-    The scope's token holds for every row of the scope and weighs nothing: behind OR it makes the common terms optional.
-    """
-    token = f'scope : "{query.token}"'
-    essential = f"({_any(query, plan.essential)})"
-    if plan.common:
-        essential = f"{essential} AND ({_any(query, plan.common)} OR {token})"
-    return f"{token} AND {essential}" if scoped else essential
-
-
-def _any(query: Query, terms: Iterable[Term]) -> str:
-    # Tokens of scopes are digits: only a term with a digit could meet one, and a filter costs 5 to 13 % of a search.
-    return " OR ".join(
-        f"{_FILTER} : {term.match()}" if any(map(str.isdigit, term.text)) else term.match()
-        for term in terms
-        for _ in range(query.terms[term])
-    )

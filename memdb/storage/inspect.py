@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 from memdb.storage.invariants import CHECKS
-from memdb.storage.schema import SETTINGS, Sql, objects
+from memdb.storage.schema import REBUILD, SETTINGS, Sql, objects
 from memdb.storage.segments import wrong_segments
 
 
@@ -82,10 +82,15 @@ def _check_objects(connection: sqlite3.Connection, report: CheckReport, repair: 
             _remake(connection, item)
         _note(report, f"the {item.kind} {item.name} {state}", repaired=mended)
     if any(item.kind == "trigger" for item in wrong) and repair:
-        connection.execute("INSERT INTO record_search (record_search) VALUES ('rebuild')")
+        _rebuild(connection)
     if repair and wrong:
         for statement in SETTINGS:
             connection.execute(statement)
+
+
+def _rebuild(connection: sqlite3.Connection) -> None:
+    for statement in REBUILD:
+        connection.execute(statement)
 
 
 def _remake(connection: sqlite3.Connection, item: Sql) -> None:
@@ -126,5 +131,5 @@ def _check_index(connection: sqlite3.Connection, report: CheckReport, repair: bo
         connection.execute("INSERT INTO record_search (record_search, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError:
         if repair:
-            connection.execute("INSERT INTO record_search (record_search) VALUES ('rebuild')")
+            _rebuild(connection)
         _note(report, "the full-text index is not in step with the records", repaired=repair)

@@ -9,7 +9,7 @@ from memdb.storage.invariant import Check, orphans, unreadable, unreadable_rows
 from memdb.storage.invariants_of_experience import EXPERIENCE_CHECKS
 from memdb.storage.invariants_of_texts import TEXT_CHECKS
 from memdb.storage.quarantine import OwnRow
-from memdb.storage.schema import checkpoint, state
+from memdb.storage.schema import REBUILD, checkpoint, state
 
 _WRONG_TAGS = """
   SELECT record.user_id, json_each.value, record.layer, record.id
@@ -210,7 +210,7 @@ CHECKS = (
                UNION SELECT user_id, layer, session_id FROM record
                EXCEPT SELECT user_id, layer, session_id FROM scope""",
             f"UPDATE scope SET tokens = {_TOKENS} WHERE layer != ''",
-            "INSERT INTO record_search (record_search) VALUES ('rebuild')",
+            *REBUILD,
         ),
     ),
     Check(

@@ -36,6 +36,18 @@ class FileLock:
         self._path = path
         self._timeout = timeout
         self._descriptor: int | None = None
+        self._file: tuple[int, int] | None = None
+
+    def remember_file(self) -> None:
+        """From now on refuse to hold the lock of a path at which the present file no longer stands."""
+        self._file = self._identity()
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path) if self._path is not None else None
+        except OSError:
+            return None
+        return None if found is None else (found.st_dev, found.st_ino)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -43,6 +55,8 @@ class FileLock:
 
         Raises:
             Busy: another process held it for the whole timeout.
+            StorageError: the file was deleted, renamed or replaced while it was open: what is written into it would be
+                lost with it.
         """
         if self._path is None or fcntl is None:
             yield
@@ -54,6 +68,11 @@ class FileLock:
                 raise StorageError(f"cannot open the lock file {self._path}-lock: {error.strerror}") from error
         self._acquire(self._descriptor)
         try:
+            if self._file is not None and self._identity() != self._file:
+                raise StorageError(
+                    f"{self._path} was deleted, renamed or replaced while it was open; nothing was written: open it"
+                    " again"
+                )
             yield
         finally:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)

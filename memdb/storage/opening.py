@@ -51,6 +51,7 @@ def open_writer(path: Path | None, options: Options, clock: Clock, lock: FileLoc
     elif connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":  # a copy made by backup()
         with lock.held():
             set_wal(connection, path)
+    lock.remember_file()
     return connection
 
 

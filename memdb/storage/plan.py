@@ -18,6 +18,8 @@ COMMON = 0.10  # share of the rows from which a term is common; at 0.05 the top 
 
 # Measured costs in microseconds, to choose a form by: scoring a matching row, walking one posting for its count.
 ROW_US, POSTING_US = 1.0, 0.07
+# The same of postings in memory: a search, each term that is not there yet, each of its rows.
+IN_MEMORY_US, TERM_US, READ_US = 100.0, 40.0, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Query:
     terms: Mapping[Term, int]  # term -> how often it was asked
     rows_with: Mapping[Term, int]  # at most so many rows hold it
     exact: frozenset[Term]  # single tokens, whose count is FTS5's own
+    tokens: Mapping[Term, str]  # of those that are a single token
     size: IndexSize
     token: int  # the scope's token
     records: int  # how many records the scope holds
@@ -116,6 +119,16 @@ def token_pays(query: Query, plan: Plan) -> bool:
     """Whether the scope's token inside MATCH costs less than dropping foreign rows afterwards."""
     rows = _matching(query, plan.essential)
     return POSTING_US * (query.records + rows) + ROW_US * rows * query.share < ROW_US * rows
+
+
+def memory_pays(query: Query, missing: Mapping[Term, int]) -> bool:
+    """Whether FTS5 takes so long that postings in memory are the quicker way, although some must be read first.
+
+    Args:
+        missing: those, and how often each was asked: what was asked before will be asked again, so it may cost more.
+    """
+    reading = sum((TERM_US + READ_US * query.rows_with[term]) / times for term, times in missing.items())
+    return _cost(query, make_plan(query, prune=None)) > IN_MEMORY_US + reading
 
 
 def _cost(query: Query, plan: Plan) -> float:

@@ -54,14 +54,16 @@ class ReaderPool:
         self._all: list[WorkerConnection] = []
         self._closed = False
 
-    async def run(self, unit: Unit) -> Outcome:
-        """Run a unit and return what it leaves behind.
+    async def run(self, unit: Unit, *, single: bool = False) -> Outcome:
+        """Run a unit, which with `single` runs one statement, and return what it leaves behind.
 
         A cancelled caller interrupts its statement; the connection goes back to the pool once the thread is done.
         """
-        connection = await self._acquire()
+        connection = self._idle.pop() if self._idle and not self._closed else await self._acquire()
         try:
-            outcome = await connection.post(lambda raw: read_snapshot(raw, unit, self._clock, counts=self._counts))
+            outcome = await connection.post(
+                lambda raw: read_snapshot(raw, unit, self._clock, counts=self._counts, single=single)
+            )
         except asyncio.CancelledError:
             connection.cancel_statement()
             connection.post(lambda raw: None).add_done_callback(lambda _: self._release(connection))
@@ -126,7 +128,13 @@ class ReaderPool:
 
 
 def read_snapshot(
-    connection: sqlite3.Connection, unit: Unit, clock: Clock, *, alone: bool = False, counts: bool = True
+    connection: sqlite3.Connection,
+    unit: Unit,
+    clock: Clock,
+    *,
+    alone: bool = False,
+    counts: bool = True,
+    single: bool = False,
 ) -> Outcome:
     """Run a read unit inside one transaction.
 
@@ -136,21 +144,24 @@ def read_snapshot(
         unit: what to run.
         clock: the handle's clock.
         counts: whether recalls are counted.
+        single: whether it runs one statement, which is a snapshot by itself.
     """
     if alone:
         connection.execute("PRAGMA query_only = ON")
-    connection.execute("BEGIN")
+    if not single:
+        connection.execute("BEGIN")
     try:
-        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts, single=single)
         try:
             return Outcome(run_unit(unit, tx), tx.damaged, tx.recalled)
         except sqlite3.OperationalError as error:
             if not is_undecodable(error):
                 raise
-        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts)
+        tx = Transaction(connection, clock, writing=False, keeps=not alone, counts=counts, single=single)
         with lenient(connection, tx):
             return Outcome(run_unit(unit, tx), tx.damaged, tx.recalled)
     finally:
-        connection.rollback()
+        if not single:
+            connection.rollback()
         if alone:
             connection.execute("PRAGMA query_only = OFF")

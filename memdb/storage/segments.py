@@ -36,14 +36,15 @@ def segments(
     Args:
         by_rule: whether the keywords are made by rule; None to find out by making them.
     """
-    if by_rule is None:
-        by_rule = bool(keywords) and keywords == extract_keywords(title, summary, content)
-    chosen = [] if by_rule else keywords
     names = split_names("\n".join((title, summary, content[:INDEXED_NAME_CHARS])))
-    words = " ".join((cut(fold(" ".join(chosen))), *names)).strip()
+    words = " ".join(names)
+    if keywords:
+        if by_rule is None:
+            by_rule = keywords == extract_keywords(title, summary, content)
+        words = " ".join((cut(fold(" ".join([] if by_rule else keywords))), *names)).strip()
     return {
         "title_seg": twin(title),
-        "tags_seg": twin(" ".join(tags)),
+        "tags_seg": twin(" ".join(tags)) if tags else None,
         "summary_seg": twin(summary),
         "keywords_seg": words if words or keywords else None,
         "content_seg": twin(content),

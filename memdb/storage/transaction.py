@@ -16,7 +16,7 @@ from sqlalchemy.sql.base import Executable
 
 from memdb.errors import Closed, InvalidInput, StorageError
 from memdb.storage.connection import Connection, lenient_text
-from memdb.storage.statement import Statement
+from memdb.storage.statement import InsertRows, Statement
 
 if TYPE_CHECKING:
     from memdb.storage.clock import Clock
@@ -87,14 +87,23 @@ class Transaction:
         writing: whether this transaction may write.
         keeps: whether things may be kept on the connection until the file is written to; not on one that writes itself.
         counts: whether recalls are counted; not on a handle that only reads.
+        single: whether there is no transaction, because one statement is all that is run.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, *, writing: bool, keeps: bool = False, counts: bool = True
+        self,
+        connection: sqlite3.Connection,
+        clock: Clock,
+        *,
+        writing: bool,
+        keeps: bool = False,
+        counts: bool = True,
+        single: bool = False,
     ) -> None:
         self._connection: sqlite3.Connection | None = connection
         self.writing = writing
         self._keeps = keeps
+        self._single = single
         self._clock = clock
         self.counts = counts
         self.damaged: dict[Hashable, Damage] = {}  # by record id or name: these rows go to the quarantine
@@ -137,7 +146,11 @@ class Transaction:
         connection = self._connection
         if connection is None:
             raise Closed("this transaction is over: use it only inside the unit it was given to")
-        if not connection.in_transaction:  # INSERT OR ROLLBACK, a full disk: alone, a statement would commit by itself
+        if self._single:
+            self._single = False  # a second statement would see another state of the file: it is refused below
+        elif (
+            not connection.in_transaction
+        ):  # INSERT OR ROLLBACK, a full disk: alone, a statement would commit by itself
             raise StorageError("the unit's transaction was rolled back while it ran; nothing of it is stored")
         try:
             return connection.execute(sql, params)
@@ -147,6 +160,11 @@ class Transaction:
             raise InvalidInput(
                 f"a text holds a lone surrogate at position {error.start}; it is not valid text"
             ) from error
+
+    @property
+    def keeper(self) -> sqlite3.Connection | None:
+        """The connection, as the key of what is kept beyond this transaction; None where nothing may be kept."""
+        return self._connection if self._keeps and not self.writing else None
 
     def kept(self, name: str) -> dict[str, Any]:
         """Return the dictionary `name` that lives until the file is written to; a new one where that is unsure.
@@ -232,6 +250,11 @@ class Transaction:
         row: Row | None = self._run(statement.sql, statement.bind(params)).fetchone()
         return row
 
+    def first(self, statement: Statement, values: Mapping[str, Any]) -> Row | None:
+        """Run a statement with its parameters as one mapping and return its first row, or None."""
+        row: Row | None = self._run(statement.sql, statement.bind(values)).fetchone()
+        return row
+
     def value(self, statement: Statement, **params: Any) -> Any:
         """Run a statement and return the first column of its first row, or None."""
         row = self._run(statement.sql, statement.bind(params)).fetchone()
@@ -244,3 +267,12 @@ class Transaction:
     def put(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """Run a statement that writes with its parameters as one mapping and return how many rows it wrote."""
         return self._run(statement.sql, statement.bind(values)).rowcount
+
+    def insert(self, statement: InsertRows, row: Mapping[str, Any]) -> int:
+        """Run an INSERT for one row and return how many it wrote."""
+        return self._run(*statement.one(row)).rowcount
+
+    def insert_many(self, statement: InsertRows, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run an INSERT for many rows, in their order."""
+        for sql, values in statement.many(rows):
+            self._run(sql, values)

@@ -10,8 +10,9 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from memdb.storage.schema import TOKENIZER
 from memdb.storage.transaction import Transaction
@@ -74,6 +75,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=STEMMER.renew)
 
 
+class Index(Protocol):
+    """What can be asked as the file's index is: a transaction, or an index in memory."""
+
+    def rows(self, sql: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class IndexSize:
     """What FTS5 itself counts with: rows in the index, and tokens in all of them."""
@@ -82,18 +89,23 @@ class IndexSize:
     tokens: int
 
 
-def index_size(tx: Transaction) -> IndexSize:
+def index_size(index: Index) -> IndexSize:
     """Return the size of the index in this snapshot.
 
     FTS5 keeps it in one record of its own (id 1 of the _data table): the row count and each column's tokens as varints.
     Counting the rows of `record` would grow with the file.
     """
-    row = tx.rows("SELECT block FROM record_search_data WHERE id = 1")
-    numbers = list(_varints(row[0][0])) if row else []
+    row = index.rows("SELECT block FROM record_search_data WHERE id = 1")
+    return size_in(row[0][0] if row else None)
+
+
+def size_in(block: bytes | None) -> IndexSize:
+    """Return the size that FTS5 keeps in that record."""
+    numbers = list(varints(block)) if block else []
     return IndexSize(numbers[0] if numbers else 0, sum(numbers[1:]))
 
 
-def _varints(block: bytes) -> Iterable[int]:
+def varints(block: bytes) -> Iterable[int]:
     value = length = 0
     for byte in block:
         length += 1

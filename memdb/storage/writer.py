@@ -126,11 +126,11 @@ class Writer:
             return
         if self._recalls:
             batch.insert(0, self._recall_job())
-        landed = self.connection.post(lambda connection: self._commit(connection, batch))
-        landed.add_done_callback(lambda future: self._deliver(batch, future))
+        self.connection.post_and_tell(
+            lambda connection: self._commit(connection, batch), lambda failure: self._deliver(batch, failure)
+        )
 
-    def _deliver(self, batch: list[Job], landed: asyncio.Future[None]) -> None:
-        failure = StorageError("the writer was stopped") if landed.cancelled() else landed.exception()
+    def _deliver(self, batch: list[Job], failure: BaseException | None) -> None:
         for job in batch:
             error = failure or job.error
             if job.future.done():

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memdb.errors import InvalidInput
+from memdb.text.shown import shown
 from memdb.text.tables import TABLES, load
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _MESSAGE_FIELDS = ("role", "name", "content", "tool_calls", "tool_call_id")
 # space or punctuation, where every table's pattern splits too: their sum is exact. Only a run of more than 3,072
 # characters without such a place is cut inside, which can move the count by a token or two a cut; 6,144 is 3 x 2,048
 # because digits split in threes and repeats merge in powers of two.
+_CHUNK_CHARS = 3072
 _CHUNKS = re.compile(r"(?s).{3072,6144}?(?<=[^\W_])(?=[\s!-&(-/:-@[-`{-~，。、])|.{1,6144}")
 
 # The estimate: each match of a pattern costs its rate and is taken out; what is left costs its UTF-8 bytes, the most
@@ -75,7 +77,7 @@ class TokenCounter:
 
     def __init__(self, name: str = "cl100k_base", *, allow_network: bool = False) -> None:
         if not isinstance(name, str) or name not in TABLES:
-            raise InvalidInput(f"name must be an encoding, not {name!r}: one of {', '.join(TABLES)}")
+            raise InvalidInput(f"name must be an encoding, not {shown(name)}: one of {', '.join(TABLES)}")
         self._name = name
         self._allow_network = allow_network
 
@@ -109,6 +111,8 @@ class TokenCounter:
         encoding = self._encoding
         if encoding is None:
             return _estimate(text, _RATES if TABLES[self._name].size > 100_000 else _RATES_50K)
+        if len(text) <= _CHUNK_CHARS:
+            return len(encoding.encode_ordinary(text))
         return sum(len(encoding.encode_ordinary(chunk)) for chunk in _CHUNKS.findall(text))
 
     def count_messages(self, messages: Iterable[Mapping[str, Any] | Sendable]) -> int:
@@ -123,8 +127,10 @@ class TokenCounter:
             The number of tokens, 0 for no messages.
 
         Raises:
-            InvalidInput: a message is not a mapping, or holds what JSON cannot.
+            InvalidInput: messages is no list, or a message is not a mapping, or holds what JSON cannot.
         """
+        if not isinstance(messages, Iterable):
+            raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}")
         return sum(TOKENS_PER_MESSAGE + sum(map(self.count, _texts_sent(message))) for message in messages)
 
     @cached_property

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import memdb
-from memdb import AgentCheckpoint, GraphEntity, GraphRelation
+from memdb import (
+    AgentCheckpoint,
+    EpisodeTrace,
+    GraphEntity,
+    GraphRelation,
+    KnowledgePage,
+    MemoryItem,
+    ProceduralSkill,
+    SemanticPattern,
+)
 from tests.processes.helpers import CONTEXT
 
 FILES, KILLS = 8, 25  # in each, so that looking over a whole file stays quick
@@ -42,6 +51,11 @@ def turn(m: Any, number: int) -> None:
     m.facts.write_long_term(f"facts of turn {number}")
     m.facts.append_history(f"turn {number}")
     m.archive.insert(f"passage of turn {number}")
+    m.items.save(MemoryItem(id=f"i{number}", content=f"item of turn {number}"))
+    m.pages.add_page(KnowledgePage(id=f"p{number}", title=f"Page {number}", content="a page", tags=["of a turn"]))
+    m.engine.store_episode(EpisodeTrace.create(f"task {number}", "agent", f"goal of turn {number}"))
+    m.engine.store_pattern(SemanticPattern.create(f"pattern of turn {number}", "turns"))
+    m.engine.store_skill(ProceduralSkill.create(f"skill of turn {number}", "how to take it", ["take it"]))
     m.manager.update_state({"turn": number})
     m.conversation.add_message({"role": "assistant", "content": f"answer {number}"})
 
@@ -158,6 +172,9 @@ async def look(path: Path, acknowledged: int) -> int:
         assert f"passage of turn {n}" in [passage.content for passage in await memory.archive.list(3)]
         counts = {row.layer: row.records for row in (await db.stats()).layers}
         expected = {"message": 4 * n, "entity": n, "history": n, "fact": 1, "block": 2, "tool_result": 1, "state": 1}
+        expected |= dict.fromkeys(("item", "page", "episode", "pattern", "skill"), n)
+        assert (await memory.items.get(f"i{n}")).content == f"item of turn {n}"
+        assert [page.id for page in await memory.pages.search(f"Page {n}", 1)] == [f"p{n}"]
         assert counts.items() >= expected.items()
         assert (await db.check()).problems == []
         return n

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -159,10 +159,15 @@ VALUES: dict[str, Callable[[], Any]] = {
     **{name: (lambda value=value: value) for name, value in {**TEXTS, **NUMBERS, **TIMES}.items()},  # type: ignore[misc]
     **MADE,
 }
+VALUES |= {
+    "deep list": lambda: DEEP_LIST, "deep dict": lambda: DEEP_DICT, "endless iterator": count, "endless": Endless,
+    "10**5000": lambda: 10**5_000,
+}  # fmt: skip
 if np is not None:
     VALUES |= {
         "numpy int": lambda: np.int64(3), "numpy float": lambda: np.float64(0.5), "numpy bool": lambda: np.bool_(True),
         "numpy text": lambda: np.str_("a"), "numpy NaN": lambda: np.float32("nan"),
+        "numpy array": lambda: np.array([1, 2]), "numpy texts": lambda: np.array(["a", "b"]),
         "numpy time": lambda: np.datetime64("2026-01-01"),
     }  # fmt: skip
 

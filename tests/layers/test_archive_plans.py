@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sqlite3
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import memdb
 from memdb.layers import passage, passage_search, passages
 from memdb.storage.statement import Statement
-from memdb.storage.transaction import Transaction
+from tests.layers.plans import STATISTICS, large_files, opened, plan_of
 
 KEY = {"user_id": "alice", "layer": "archive", "session_id": "", "key": f"{5:064}"}
 VALUES = {
@@ -44,41 +42,18 @@ SOURCES = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A large file without statistics, and one with."""
-    folder = tmp_path_factory.mktemp("plans")
-    plain, counted = folder / "plain.db", folder / "counted.db"
-
-    def rows(tx: Transaction) -> None:
-        for sql in ("DROP TRIGGER record_search_ai", RECORDS, SOURCES):  # the plans look at no index over the texts
-            tx.execute(sql)
-
-    async def fill() -> None:
-        async with memdb.open(plain, durability="normal") as db:
-            await db.write(rows)
-
-    asyncio.run(fill())
-    with sqlite3.connect(plain, isolation_level=None) as shell:
-        shell.execute("DROP TABLE IF EXISTS sqlite_stat1")
-        shell.execute("VACUUM INTO ?", (str(counted),))
-    shell.close()
-    with sqlite3.connect(counted, isolation_level=None) as shell:
-        shell.execute("ANALYZE")
-    shell.close()
-    return {"without statistics": plain, "with statistics": counted}
+    return large_files(tmp_path_factory.mktemp("plans"), (RECORDS, SOURCES))
 
 
-@pytest.fixture(params=["without statistics", "with statistics"])
+@pytest.fixture(params=STATISTICS)
 def shell(request: pytest.FixtureRequest, files: dict[str, Path]) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(files[request.param], isolation_level=None)
-    yield connection
-    connection.close()
+    with opened(files[request.param]) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, name: str) -> None:
-    sql = STATEMENTS[name]
-    values = {param: VALUES.get(param, 5) for param in re.findall(r":(\w+)", sql)}
-    plan = [row[3] for row in shell.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    plan = plan_of(shell, STATEMENTS[name], VALUES)
     narrow = name.startswith(("list (True", "list (False, True"))
     for step in plan:
         assert not step.startswith("SCAN") or "VIRTUAL TABLE" in step, plan

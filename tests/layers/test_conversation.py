@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from datetime import UTC, datetime
 
@@ -108,8 +109,6 @@ async def test_bad_messages_get_one_clear_sentence_and_store_nothing(memory, mes
 
 
 async def test_one_bad_message_among_many_callers_costs_only_its_own(memory):
-    import asyncio
-
     calls = [memory.conversation.add_message({"role": "user", "content": str(n)} if n != 7 else {}) for n in range(40)]
     done = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(value) for value in done].count(InvalidInput) == 1
@@ -119,6 +118,20 @@ async def test_one_bad_message_among_many_callers_costs_only_its_own(memory):
     assert {message.position: message.content for message in found} == {
         value: str(n) for n, value in enumerate(done) if isinstance(value, int)
     }
+
+
+async def test_appends_of_many_callers_stay_whole_and_apart(db):
+    """Callers that wait side by side share one statement: each one's messages stand together, in its own session."""
+    talks = [db.memory("alice", f"s{n % 3}").conversation for n in range(24)]
+    given = [[{"role": "user", "content": f"{n}:{at}"} for at in range(n % 4)] for n in range(24)]
+    given[7] = [{"role": "user", "content": "fine"}, {}]
+    calls = [talk.add_messages(iter(messages)) for talk, messages in zip(talks, given, strict=True)]
+    done = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(done.pop(7), InvalidInput)
+    assert done == [n % 4 for n in range(24) if n != 7]
+    for session in range(3):
+        found = [message.content for message in await talks[session].messages()]
+        assert found == [f"{n}:{at}" for n in range(session, 24, 3) if n != 7 for at in range(n % 4)]
 
 
 async def test_sessions_named_alike_do_not_meet(db):

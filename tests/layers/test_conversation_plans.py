@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import memdb
-from memdb.layers import conversation, cursor, jsonl, message, neighbours
+from memdb.layers import conversation, cursor, jsonl, message, neighbours, stored_messages
 from memdb.storage import sessions
 from memdb.storage.statement import Statement
+from tests.layers.plans import STATISTICS, large_files, opened, plan_of
 
 MESSAGES, SESSIONS = 50_000, 1_000
 VALUES = {
@@ -28,7 +28,7 @@ def statements() -> dict[str, str]:
     """Every statement by name."""
     found = {
         f"{module.__name__.rpartition('.')[2]}.{name}": value.sql
-        for module in (conversation, cursor, jsonl, neighbours)
+        for module in (conversation, cursor, jsonl, neighbours, stored_messages)
         for name, value in vars(module).items()
         if isinstance(value, Statement)
     }
@@ -46,31 +46,7 @@ OF_A_USER = {"sessions._HELD", "sessions._KNOWN", "sessions._COUNTS", "sessions.
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A large file without statistics, and one with."""
-    folder = tmp_path_factory.mktemp("plans")
-    plain, counted = folder / "plain.db", folder / "counted.db"
-
-    async def fill() -> None:
-        async with memdb.open(plain, durability="normal") as db:
-            # Rows without an index over their text: the plans look at none.
-            def rows(tx: memdb.storage.transaction.Transaction) -> None:
-                tx.execute("DROP TRIGGER record_search_ai")
-                for sql in (ONE_LONG_SESSION, MANY_SESSIONS, TURNS):
-                    tx.execute(sql)
-
-            await db.write(rows)
-
-    import asyncio
-
-    asyncio.run(fill())
-    shell = sqlite3.connect(plain, isolation_level=None)
-    shell.execute("DROP TABLE IF EXISTS sqlite_stat1")
-    shell.execute("VACUUM INTO ?", (str(counted),))
-    shell.close()
-    shell = sqlite3.connect(counted, isolation_level=None)
-    shell.execute("ANALYZE")
-    shell.close()
-    return {"without statistics": plain, "with statistics": counted}
+    return large_files(tmp_path_factory.mktemp("plans"), (ONE_LONG_SESSION, MANY_SESSIONS, TURNS))
 
 
 _COUNTING = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {}) "
@@ -83,18 +59,15 @@ MANY_SESSIONS = f"""{_INSERT}{_COUNTING.format(SESSIONS * 5)}
 TURNS = "INSERT INTO message (record_id, user_id, role) SELECT id, user_id, 'user' FROM record"
 
 
-@pytest.fixture(params=["without statistics", "with statistics"])
+@pytest.fixture(params=STATISTICS)
 def shell(request: pytest.FixtureRequest, files: dict[str, Path]) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(files[request.param], isolation_level=None)
-    yield connection
-    connection.close()
+    with opened(files[request.param]) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, name: str) -> None:
-    sql = STATEMENTS[name]
-    values = {param: VALUES.get(param, 5) for param in re.findall(r":(\w+)", sql)}
-    plan = [row[3] for row in shell.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    plan = plan_of(shell, STATEMENTS[name], VALUES)
     for step in plan:
         assert not step.startswith("SCAN") or "VIRTUAL TABLE" in step or step == "SCAN sqlite_sequence", (
             plan
@@ -110,7 +83,7 @@ def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, na
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        ("conversation._NEWEST", "key>"),
+        ("stored_messages._NEWEST", "key>"),
         ("conversation.LAST_KEY", "key<"),
         ("cursor._COUNT", "key<"),
         ("cursor._ID", "key=?"),

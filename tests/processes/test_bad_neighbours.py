@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb import MemdbError, MemoryItem
+from memdb import MemdbError, MemoryItem, StorageError
 from tests.hostile.hostile_values import complaint
 from tests.processes.helpers import in_process
 
@@ -153,3 +153,18 @@ async def test_what_takes_the_file_away_is_told_of_or_survived(tmp_path: Path, n
             await again.memory().items.list()
     except MemdbError as error:
         assert complaint(error) is None  # noqa: PT017 - both are fine
+
+
+@pytest.mark.parametrize("name", ["delete", "delete all of it", "rename", "replace by a text", "replace by nothing"])
+async def test_a_file_that_is_gone_takes_no_writes(tmp_path: Path, name: str) -> None:
+    """They would be acknowledged, and lost with the file that has no name any more."""
+    path = tmp_path / "a.db"
+    db = await begun(path)
+    ROUGH[name](path)
+    before = {found.name: found.read_bytes() for found in tmp_path.iterdir() if found.suffix == ".db"}
+    for asked in ("save", "message", "save again"):
+        with pytest.raises(StorageError, match="deleted, renamed or replaced"):
+            await ASKED[asked](db)
+    await db.close()
+    if name != "rename":  # there the log is folded in
+        assert {found.name: found.read_bytes() for found in tmp_path.iterdir() if found.suffix == ".db"} == before

@@ -73,7 +73,7 @@ async def history(db: memdb.Database, chance: random.Random, pages: int) -> None
 
 def both(tx: Any, query: str, within: Within, k: int) -> tuple[list[Any], list[Any], list[Any]]:
     terms = parse(query)
-    return tuple(search(tx, terms, within, k, prune=prune) for prune in (True, False, None))  # type: ignore[return-value]
+    return tuple(search(tx, terms, within, k, prune=prune, own=False) for prune in (True, False, None))  # type: ignore[return-value]
 
 
 def agree(found: list[tuple[int, float]], full: list[tuple[int, float]], beyond: list[tuple[int, float]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -9,11 +10,12 @@ from pydantic import BeforeValidator
 
 from memdb.errors import MissingFile
 from memdb.layers.arguments import check_limit, check_range
+from memdb.layers.json_values import check_exact_json
 from memdb.layers.layer import Layer, Mode, reads, writes
 from memdb.layers.models import Instant, Model
 from memdb.layers.runtime import saves
 from memdb.layers.runtime.envelope import check_file_id, envelope
-from memdb.layers.runtime.saves import STATUSES, CheckpointStatus, Save, check_payload, check_status
+from memdb.layers.runtime.saves import STATUSES, CheckpointStatus, Save, check_object, check_status
 from memdb.layers.unreadable import finds
 from memdb.storage.clock import from_text
 from memdb.storage.transaction import Transaction
@@ -24,7 +26,7 @@ MAX_KEPT_SAVES = 1_000_000
 
 
 def _payload(value: object) -> object:
-    check_payload(value)
+    check_exact_json(check_object(value), "the payload")
     return value
 
 
@@ -102,10 +104,12 @@ class CheckpointLayer(Layer[Mode]):
         Raises:
             InvalidInput: it is not what it must be.
         """
-        if not isinstance(checkpoint, AgentCheckpoint):
-            checkpoint = AgentCheckpoint.model_validate(checkpoint)
-        fields = [getattr(checkpoint, name, None) for name in ("id", "status", "payload")]  # perhaps never validated
-        return saves.add(tx, self.scope, *fields)  # type: ignore[arg-type]
+        return saves.add_many(tx, [(self.scope, *_fields(checkpoint))])[0]
+
+    @save_checkpoint.together
+    @staticmethod
+    def _save_together(tx: Transaction, calls: Sequence[tuple[CheckpointLayer[Any], AgentCheckpoint]]) -> list[int]:
+        return saves.add_many(tx, [(layer.scope, *_fields(checkpoint)) for layer, checkpoint in calls])
 
     @reads
     def latest_checkpoint(self, tx: Transaction, status: CheckpointStatus | None = None) -> AgentCheckpoint | None:
@@ -160,6 +164,14 @@ class CheckpointLayer(Layer[Mode]):
             How many saves went.
         """
         return saves.prune(tx, self.scope, check_range(keep, "keep", 1, MAX_KEPT_SAVES))
+
+
+def _fields(checkpoint: AgentCheckpoint) -> tuple[str, str | None, dict[str, Any]]:
+    """Return the id, status and payload of what a caller gave; the store checks them: perhaps they never were."""
+    if not isinstance(checkpoint, AgentCheckpoint):
+        checkpoint = AgentCheckpoint.model_validate(checkpoint)
+    id, status, payload = (getattr(checkpoint, name, None) for name in ("id", "status", "payload"))
+    return id, status, payload  # type: ignore[return-value]
 
 
 def _shown(save: Save) -> AgentCheckpoint:

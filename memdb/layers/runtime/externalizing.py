@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import uuid4
 
 from memdb.errors import InvalidInput, StorageError
-from memdb.layers.arguments import check_range, shown
+from memdb.layers.arguments import check_range
 from memdb.layers.layer import writes
 from memdb.layers.record import Place
 from memdb.layers.runtime import stored_results
@@ -17,8 +17,9 @@ from memdb.layers.runtime.stored_results import MAX_RESULT_BYTES, SUMMARY_CHARS
 from memdb.storage.clock import from_text
 from memdb.storage.engine import Engine
 from memdb.storage.transaction import Transaction
-from memdb.text.check import MAX_ID_CHARS, check_text
+from memdb.text.check import MAX_ID_CHARS, check_flag, check_text
 from memdb.text.json_text import to_exact_json
+from memdb.text.shown import shown
 
 INLINE_LIMIT_BYTES = 6_144
 MAX_SUMMARY_CHARS = 10_000
@@ -67,6 +68,7 @@ class Output(NamedTuple):
         check_text(self.tool, "tool", max_chars=MAX_ID_CHARS)
         if not isinstance(self.text, str):
             raise InvalidInput(f"text must be text, not {type(self.text).__name__}; render it, for example as JSON")
+        check_flag(self.succeeded, "succeeded")
         check_range(self.inline_limit, "inline_limit", 0, MAX_RESULT_BYTES)
         check_range(self.summary_max_chars, "summary_max_chars", 0, MAX_SUMMARY_CHARS)
         ttl = self.ttl

@@ -21,6 +21,7 @@ from memdb.errors import InvalidInput, StorageError
 from memdb.layers.layer import Live
 from memdb.layers.runtime.checkpoints import AgentCheckpoint, CheckpointStatus
 from memdb.layers.runtime.interrupts import INTERRUPTS
+from memdb.text.check import check_flag
 
 if TYPE_CHECKING:
     from memdb.layers.runtime.manager import MemoryManager
@@ -50,6 +51,7 @@ class AgentRun:
     def __init__(
         self, manager: MemoryManager[Live], id: str, payload: dict[str, Any] | None = None, *, resume: bool = False
     ) -> None:
+        check_flag(resume, "resume")
         first = AgentCheckpoint(id=id, status="in_progress", payload={} if payload is None else payload)
         self.id = first.id
         self._manager = manager

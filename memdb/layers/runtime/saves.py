@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,9 +18,10 @@ from memdb.storage import blobs
 from memdb.storage.clock import from_text
 from memdb.storage.quarantine import OwnRow
 from memdb.storage.schema import checkpoint
-from memdb.storage.statement import Statement, insert, param
+from memdb.storage.statement import InsertRows, Statement, insert, param
 from memdb.storage.transaction import Row, Transaction
 from memdb.text.check import is_valid
+from memdb.text.shown import shown
 
 CheckpointStatus = Literal["in_progress", "completed", "interrupted"]
 STATUSES: tuple[str, ...] = get_args(CheckpointStatus)
@@ -40,7 +41,7 @@ _IN_ORDER = (_C.number.desc(),)
 _CURRENT = Statement(_STANDING.order_by(*_IN_ORDER).limit(param("limit")))
 _CURRENT_OF = Statement(_STANDING.where(_C.status == param("status")).order_by(*_IN_ORDER).limit(param("limit")))
 _LAST = Statement(_SAVES.where(*_OF_ID).order_by(_C.seq.desc()).limit(1))
-_ADD = Statement(
+_ADD = InsertRows(
     insert(checkpoint).values(
         {name: param(name) for name in ("user_id", "session_id", "id", "seq", "status", "saved_at", "blob_id")}
     )
@@ -84,8 +85,19 @@ def check_status(status: object) -> CheckpointStatus | None:
         InvalidInput: it is not.
     """
     if status is not None and (not isinstance(status, str) or status not in STATUSES):
-        raise InvalidInput(f"status must be {', '.join(map(repr, STATUSES))} or None, not {repr(status)[:40]}")
+        raise InvalidInput(f"status must be {', '.join(map(repr, STATUSES))} or None, not {shown(status)}")
     return status  # type: ignore[return-value]
+
+
+def check_object(payload: object) -> dict[Any, Any]:
+    """Return a payload if it is a dict; what it holds is not looked at.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if not isinstance(payload, dict):
+        raise InvalidInput(f"the payload must be a dict of JSON values, not {type(payload).__name__}")
+    return payload
 
 
 def check_payload(payload: object) -> str:
@@ -94,9 +106,7 @@ def check_payload(payload: object) -> str:
     Raises:
         InvalidInput: it is no JSON object, or one larger than 16 MB.
     """
-    if not isinstance(payload, dict):
-        raise InvalidInput(f"the payload must be a dict of JSON values, not {type(payload).__name__}")
-    return exact_json(payload, "the payload")
+    return exact_json(check_object(payload), "the payload")
 
 
 def add(tx: Transaction, scope: Scope, id: str, status: str | None, payload: dict[str, Any]) -> int:
@@ -105,12 +115,30 @@ def add(tx: Transaction, scope: Scope, id: str, status: str | None, payload: dic
     Raises:
         InvalidInput: the id, the status or the payload is not what it must be.
     """
-    values = _whose(scope, id=check_file_id(id), status=check_status(status))
-    text = check_payload(payload)
-    seq = _next_seq(tx, scope, id)
-    blob_id = blobs.put(tx, scope.user_id, text.encode())
-    tx.run(_ADD, **values, seq=seq, saved_at=tx.now, blob_id=blob_id)
-    return seq
+    return add_many(tx, [(scope, id, status, payload)])[0]
+
+
+def add_many(tx: Transaction, given: Sequence[tuple[Scope, str, str | None, dict[str, Any]]]) -> list[int]:
+    """Store saves, in the order given, and return their seqs.
+
+    Args:
+        given: for each whose it is, its id, its status and its payload.
+
+    Raises:
+        InvalidInput: an id, a status or a payload is not what it must be.
+    """
+    rows: list[dict[str, Any]] = []
+    texts: list[tuple[str, bytes]] = []
+    ends: dict[tuple[Scope, str], int] = {}
+    for scope, id, status, payload in given:
+        rows.append(_whose(scope, id=check_file_id(id), status=check_status(status), saved_at=tx.now))
+        texts.append((scope.user_id, check_payload(payload).encode()))
+        at = scope, id
+        ends[at] = rows[-1]["seq"] = ends[at] + 1 if at in ends else _next_seq(tx, scope, id)
+    for row, blob_id in zip(rows, blobs.put_many(tx, texts), strict=True):
+        row["blob_id"] = blob_id
+    tx.insert_many(_ADD, rows)
+    return [row["seq"] for row in rows]
 
 
 def _next_seq(tx: Transaction, scope: Scope, id: str) -> int:

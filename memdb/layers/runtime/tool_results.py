@@ -34,6 +34,7 @@ from memdb.layers.runtime.stored_results import LAYER, MAX_RESULT_BYTES, SUMMARY
 from memdb.layers.unreadable import finds
 from memdb.storage import blobs
 from memdb.storage.transaction import Transaction
+from memdb.text.check import check_flag
 from memdb.text.finder import NOTHING, check_pattern, finder
 
 __all__ = ["MAX_RESULT_BYTES", "ToolResultInfo", "ToolResultLayer"]
@@ -241,7 +242,8 @@ class ToolResultLayer(Layer[Mode]):
             InvalidInput: an argument is not what it must be, or the pattern is none.
             RetrievalError: the search took longer than 10 seconds.
         """
-        wanted = finder(check_pattern(query), is_pattern=regex, ignore_case=ignore_case)
+        any_case = check_flag(ignore_case, "ignore_case")
+        wanted = finder(check_pattern(query), is_pattern=check_flag(regex, "regex"), ignore_case=any_case)
         most, user_id = check_limit(limit), self.scope.user_id
         return stored_results.read(
             tx,

@@ -17,6 +17,7 @@ from memdb.storage.schema.embedding import EMBEDDING_SQL, embedding, embedding_m
 from memdb.storage.schema.eviction import EVICTION_SQL, eviction
 from memdb.storage.schema.experience import EXPERIENCE_SQL, aging, episode, pattern
 from memdb.storage.schema.facts import FACT_SQL, history, mirror
+from memdb.storage.schema.index_change import INDEX_CHANGE_SQL, REBUILD, index_change
 from memdb.storage.schema.items import ITEM_SQL
 from memdb.storage.schema.message import MESSAGE_SQL, message, session
 from memdb.storage.schema.note_index import NOTE_INDEX_SQL, note_index
@@ -38,6 +39,7 @@ from memdb.storage.statement import DIALECT
 
 __all__ = [
     "RANK",
+    "REBUILD",
     "REVISION",
     "SCHEMA_VERSION",
     "SETTINGS",
@@ -56,6 +58,7 @@ __all__ = [
     "episode",
     "eviction",
     "history",
+    "index_change",
     "memory_config",
     "message",
     "metadata",
@@ -79,13 +82,14 @@ __all__ = [
     "working_memory",
 ]
 
-SCHEMA_VERSION = 6  # PRAGMA user_version of a file of this schema
-REVISION = "0006"  # the migration that leads to it
+SCHEMA_VERSION = 7  # PRAGMA user_version of a file of this schema
+REVISION = "0007"  # the migration that leads to it
 
 # Triggers and views, in the order in which they can be made.
 _SUBJECTS = (
     SCOPE_SQL,
     SEARCH_SQL,
+    INDEX_CHANGE_SQL,
     TAG_SQL,
     RECALL_SQL,
     QUARANTINE_SQL,

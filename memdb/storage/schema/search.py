@@ -46,7 +46,8 @@ def _changed(columns: tuple[str, ...]) -> str:
 
 
 _TWINS = tuple(f"{column}_seg" for column in TEXT_COLUMNS)
-_WATCHED = ", ".join((*TEXT_COLUMNS, *_TWINS, "user_id", "layer", "session_id"))
+# What an entry of the index is made of.
+WATCHED = ", ".join((*TEXT_COLUMNS, *_TWINS, "user_id", "layer", "session_id"))
 
 SEARCH_SQL = (
     view(
@@ -90,7 +91,7 @@ SEARCH_SQL = (
     # marked (seg_revision is in no trigger's list, so nothing fires again), the entry as it now is comes.
     trigger(
         "record_search_au",
-        f"AFTER UPDATE OF {_WATCHED} ON record",
+        f"AFTER UPDATE OF {WATCHED} ON record",
         f"""
   {_remove("old")}
   UPDATE record SET seg_revision = 0

@@ -1,0 +1,116 @@
+"""What JSON values may be before they are stored: those that come back equal to what they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from memdb.errors import InvalidInput
+from memdb.text.check import MAX_CONTENT_BYTES, check_text, is_valid
+from memdb.text.json_text import to_exact_json, to_json
+from memdb.text.shown import shown
+
+MAX_METADATA_BYTES = 1024 * 1024
+MAX_METADATA_DEPTH = 64
+_INT64 = 2**63
+
+
+def check_json(value: Any, name: str) -> Any:
+    """Return `value` if it is JSON that SQLite can hold value by value, and that comes back equal to what it was.
+
+    Raises:
+        InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key or text that is no valid text, something JSON
+            has no form for, too deep, or too large.
+    """
+    if _most_bytes(value, 0) <= MAX_METADATA_BYTES:  # nearly all: a third of the time of what can say what is wrong
+        return value
+    _check_node(value, name, 0, _check_leaf)
+    if len(to_json(value).encode()) > MAX_METADATA_BYTES:
+        raise InvalidInput(f"{name} is larger than {MAX_METADATA_BYTES:,} bytes as JSON; put large texts into content")
+    return value
+
+
+def exact_json(value: Any, name: str) -> str:
+    """Return any JSON value as the text that is stored and comes back equal to it, whatever its strings hold.
+
+    Unlike check_json's values, texts may hold NUL and lone surrogates, and integers may have any size.
+
+    Raises:
+        InvalidInput: NaN or an infinity, a key that is no text, something JSON has no form for, too deep, or larger
+            than MAX_CONTENT_BYTES.
+    """
+    if _most_bytes(value, 0) <= MAX_CONTENT_BYTES:  # nearly all: what SQLite can hold is fine here, too
+        return to_exact_json(value)
+    _check_node(value, name, 0, lambda leaf, place: None)
+    try:
+        return check_text(to_exact_json(value), name)
+    except InvalidInput:
+        raise
+    except ValueError as error:  # an integer of more digits than Python will write
+        raise InvalidInput(f"{name} cannot be kept: {error}") from None
+
+
+def check_exact_json(value: Any, name: str) -> None:
+    """Refuse what exact_json would refuse, without making the text where that is not needed.
+
+    Raises:
+        InvalidInput: see exact_json.
+    """
+    if _most_bytes(value, 0) > MAX_CONTENT_BYTES:
+        exact_json(value, name)
+
+
+def _most_bytes(node: Any, depth: int) -> float:
+    """Return how many bytes of JSON a value makes at most; infinity where it may not be what check_json accepts."""
+    kind = type(node)
+    if kind is str:
+        return 6 * len(node) + 2 if is_valid(node) else math.inf  # a control character is written with six
+    if kind is int:
+        return 20 if -_INT64 <= node < _INT64 else math.inf
+    if node is None or kind is bool:
+        return 5
+    if kind is float:
+        return 25 if math.isfinite(node) else math.inf
+    if depth >= MAX_METADATA_DEPTH:
+        return math.inf
+    if kind is list:
+        return 2 + sum(_most_bytes(child, depth + 1) + 1 for child in node)
+    if kind is not dict:
+        return math.inf
+    most = 2.0
+    for key, child in node.items():
+        if type(key) is not str or not is_valid(key):
+            return math.inf
+        most += 6 * len(key) + 4 + _most_bytes(child, depth + 1)
+    return most
+
+
+def _check_leaf(node: str | int, name: str) -> None:
+    if isinstance(node, str):
+        check_text(node, name)
+    elif not -_INT64 <= node < _INT64:
+        raise InvalidInput(f"{name} holds the integer {shown(node)}, which does not fit in 64 bits; keep it as text")
+
+
+def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str], None]) -> None:
+    if depth > MAX_METADATA_DEPTH:
+        raise InvalidInput(f"{name} is nested deeper than {MAX_METADATA_DEPTH} levels")
+    if node is None or isinstance(node, bool):
+        return
+    if isinstance(node, str | int):
+        check_leaf(node, name)
+    elif isinstance(node, float):
+        if not math.isfinite(node):
+            raise InvalidInput(f"{name} holds {node}, which JSON cannot say; leave it out or use null")
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            if not isinstance(key, str):
+                raise InvalidInput(f"{name} has the key {shown(key)}; keys must be text")
+            check_leaf(key, name)
+            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1, check_leaf)
+    elif isinstance(node, list):
+        for child in node:
+            _check_node(child, name, depth + 1, check_leaf)
+    else:
+        raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")

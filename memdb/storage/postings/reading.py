@@ -1,0 +1,163 @@
+"""How postings and lengths are read of an index: the file's, or the one of what is fresh."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from memdb.storage.matrix import numpy
+from memdb.storage.plan import K1_PLUS_1, LEAST_IDF
+from memdb.storage.schema import RANK, WEIGHTS
+from memdb.storage.vocabulary import Index, index_size
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+K1, B = 1.2, 0.75  # of FTS5's bm25
+PLACES = 10  # a term's frequency is a sum of weights, which are tenths
+
+_NUMBERED = " ".join(f"WHEN '{name}' THEN {at}" for at, name in enumerate(WEIGHTS))
+_WEIGHTS = list(WEIGHTS.values())
+_SCOPE_COLUMN = list(WEIGHTS).index("scope")
+# One text: a row each would take four times as long. Eight columns at most, so that the low three bits tell which.
+_INSTANCES = f"SELECT group_concat(doc * 8 + CASE col {_NUMBERED} END) FROM record_instance WHERE term = ?"
+# Of many terms at once, each as far as its first so many.
+_SHORT = f"""
+SELECT (SELECT group_concat(place)
+          FROM (SELECT doc * 8 + CASE col {_NUMBERED} END AS place FROM record_instance
+                 WHERE term = wanted.value LIMIT :most))
+  FROM json_each(:tokens) AS wanted
+"""
+_SCORED = f"""
+SELECT rowid, -{RANK.replace("bm25(", "bm25(record_search, ")} FROM record_search WHERE record_search MATCH ?
+"""
+_LENGTHS = """
+SELECT group_concat(entry.id), group_concat(length(entry.sz)), group_concat(hex(entry.sz), '')
+  FROM {entries}
+"""
+_SOME = _LENGTHS.format(
+    entries="json_each(?) AS wanted CROSS JOIN record_search_docsize AS entry ON entry.id = wanted.value"
+)
+_BETWEEN = _LENGTHS.format(entries="record_search_docsize AS entry WHERE entry.id BETWEEN ? AND ?")
+
+
+class Wanted(NamedTuple):
+    """What postings are wanted of.
+
+    Args:
+        kind: "token": a token of the texts; "scope": a scope's token; "match": an FTS5 expression (a phrase, a prefix).
+        text: the token or the expression.
+    """
+
+    kind: Literal["token", "scope", "match"]
+    text: str
+
+
+class Read(NamedTuple):
+    """Postings as they are read: rows, ascending, and how often each holds the term, by the weights of its columns."""
+
+    rows: NDArray[np.int64]
+    frequencies: NDArray[np.float64]
+
+
+def read(index: Index, wanted: Wanted) -> Read:
+    """Return the postings of a term in an index."""
+    if wanted.kind == "match":
+        return _matched(index, wanted.text)
+    np = numpy()
+    found = _numbers(index.rows(_INSTANCES, (wanted.text,))[0][0])
+    # Narrow types and nothing held for longer than needed: long lists are the most memory that a search takes.
+    column = (found & 7).astype(np.uint8)
+    kept = (column == _SCOPE_COLUMN) == (wanted.kind == "scope")
+    found >>= 3
+    rows, column = found[kept], column[kept]
+    del found, kept
+    if not len(rows):
+        return Read(rows, np.zeros(0))
+    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    return Read(rows[first], np.add.reduceat(np.array(_WEIGHTS)[column], first))
+
+
+def read_short(index: Index, tokens: Sequence[str], most: int) -> list[Read | None]:
+    """Return the postings of tokens in an index, in their order; None for one that occurs `most` times or more.
+
+    One statement and one pass for all: alone, a term costs 30 us more.
+    """
+    np = numpy()
+    texts = [text or "" for (text,) in index.rows(_SHORT, {"tokens": json.dumps(tokens), "most": most})]
+    counts = [text.count(",") + 1 if text else 0 for text in texts]
+    found = _numbers(",".join(filter(None, texts)))
+    of = np.repeat(np.arange(len(tokens)), counts)
+    column = found & 7
+    kept = column != _SCOPE_COLUMN
+    of, rows, weights = of[kept], found[kept] >> 3, np.array(_WEIGHTS)[column[kept]]
+    if not len(rows):
+        return [None if count >= most else Read(rows, weights) for count in counts]
+    first = np.flatnonzero(np.concatenate(([True], (rows[1:] != rows[:-1]) | (of[1:] != of[:-1]))))
+    frequencies, rows = np.add.reduceat(weights, first), rows[first]
+    ends = np.searchsorted(of[first], np.arange(len(tokens) + 1))
+    parts = zip(counts, ends[:-1], ends[1:], strict=True)
+    return [None if count >= most else Read(rows[at:end], frequencies[at:end]) for count, at, end in parts]
+
+
+def _matched(index: Index, match: str) -> Read:
+    """Return the postings of an expression, from the scores that FTS5 gives its rows."""
+    np = numpy()
+    scored = np.array(index.rows(_SCORED, (match,)), dtype=np.float64).reshape(-1, 2)
+    rows, size = scored[:, 0].astype(np.int64), index_size(index)
+    share = scored[:, 1] / idf(size.rows, len(rows))
+    norm = norms(lengths(index, rows)[1], size.tokens / max(size.rows, 1))
+    return Read(rows, np.round(share * norm / (K1_PLUS_1 - share) * PLACES) / PLACES)
+
+
+def idf(rows: int, rows_with: int) -> float:
+    """Return the weight that FTS5 gives a term of which `rows_with` of `rows` hold one."""
+    return max(math.log((rows - rows_with + 0.5) / (rows_with + 0.5)), LEAST_IDF)
+
+
+def norms(lengths: NDArray[Any], average: float) -> Any:
+    """Return what BM25 adds to a frequency, by the lengths of rows."""
+    return K1 * (1 - B + B * lengths / average)
+
+
+def lengths(index: Index, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that the index has and how many tokens each holds.
+
+    Args:
+        rows: ascending. Where they lie close together, those between are read too, which takes half the time.
+    """
+    np = numpy()
+    if not len(rows):
+        return rows, rows
+    least, most = int(rows[0]), int(rows[-1])
+    together = most - least < 2 * len(rows)
+    if together:
+        found = index.rows(_BETWEEN, (least, most))[0]
+    else:
+        found = index.rows(_SOME, (json.dumps(rows.tolist()),))[0]
+    numbers, sizes = _numbers(found[0]), _numbers(found[1])
+    if not len(numbers):
+        return numbers, numbers
+    totals = np.add.reduceat(_varint_parts(bytes.fromhex(found[2])), np.cumsum(sizes) - sizes)
+    if not together:
+        return numbers, totals
+    wanted = np.isin(numbers, rows, assume_unique=True)
+    return numbers[wanted], totals[wanted]
+
+
+def _varint_parts(block: bytes) -> NDArray[np.int64]:
+    """Return what each byte of a row of varints adds to their sum: seven bits, times 128 for each byte that follows."""
+    np = numpy()
+    read = np.frombuffer(block, dtype=np.uint8).astype(np.int64)
+    ends = np.flatnonzero(read < 128)
+    following = ends[np.searchsorted(ends, np.arange(len(read)))] - np.arange(len(read))
+    return (read & 127) << (7 * following)  # type: ignore[no-any-return]
+
+
+def _numbers(text: str | None) -> NDArray[np.int64]:
+    """Return the numbers of a text that SQLite has joined."""
+    numbers: NDArray[np.int64] = numpy().fromstring(text or "", dtype="int64", sep=",")
+    return numbers

@@ -1,0 +1,67 @@
+"""The quick look at a JSON value accepts nothing that the thorough one refuses, and says never less than its size."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memdb.errors import InvalidInput
+from memdb.layers.json_values import (
+    MAX_METADATA_DEPTH,
+    _check_leaf,
+    _check_node,
+    _most_bytes,
+    check_json,
+)
+from memdb.text.json_text import to_json
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats()
+    | st.text(st.characters(codec=None, exclude_categories=()), max_size=8)
+    | st.binary(max_size=2)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | st.integers(), inner),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_what_the_quick_look_accepts_the_thorough_one_does_and_it_is_no_larger(value):
+    most = _most_bytes(value, 0)
+    try:
+        _check_node(value, "it", 0, _check_leaf)
+    except InvalidInput:
+        assert most == math.inf
+        with pytest.raises(InvalidInput):
+            check_json(value, "it")
+    else:
+        assert len(to_json(value).encode()) <= most
+        assert json.loads(to_json(check_json(value, "it"))) == value
+
+
+@pytest.mark.parametrize("levels", [MAX_METADATA_DEPTH - 1, MAX_METADATA_DEPTH, MAX_METADATA_DEPTH + 1, 10_000])
+def test_the_deepest_value_is_the_same_as_before(levels):
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    if levels <= MAX_METADATA_DEPTH:
+        assert check_json(value, "it") is value
+    else:
+        with pytest.raises(InvalidInput, match="deeper than 64"):
+            check_json(value, "it")
+
+
+@pytest.mark.parametrize("value", ["x" * 1_048_575, {"a": "é" * 600_000}, ["\x01" * 300_000]])
+def test_what_is_too_large_is_refused(value):
+    with pytest.raises(InvalidInput, match="larger than 1,048,576 bytes"):
+        check_json(value, "metadata")
+    assert check_json("x" * 1_000_000, "metadata")
