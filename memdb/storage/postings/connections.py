@@ -7,13 +7,14 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from memdb.storage.matrix import numpy
-from memdb.storage.postings.kept import KeptPostings
+from memdb.storage.postings.kept import MOST_ROWS, KeptPostings
 from memdb.storage.transaction import Transaction
 
 MAX_BYTES = 8 * 1024 * 1024  # of all connections of a process; the postings used longest ago go first
 
-_THERE = """
-SELECT count(*) FROM sqlite_master
+# Whether all is there that keeps postings true, and the file is small enough for it.
+_FIT = f"""
+SELECT count(*) = 5 AND coalesce((SELECT max(id) FROM record), 0) <= {MOST_ROWS} FROM sqlite_master
  WHERE name IN ('index_change', 'index_change_ai', 'index_change_au', 'index_change_ad', 'record_instance')
 """
 
@@ -22,7 +23,8 @@ _by_connection: WeakKeyDictionary[sqlite3.Connection, KeptPostings | None] = Wea
 
 
 def kept_by(tx: Transaction) -> KeptPostings | None:
-    """Return what a transaction's connection keeps; None at its first search, without numpy, in a unit that writes.
+    """Return what a transaction's connection keeps; None at its first search, without numpy, in a unit that writes,
+    in a file of more than MOST_ROWS.
 
     A process that searches once need not load numpy, which takes longer than the search.
     """
@@ -32,7 +34,7 @@ def kept_by(tx: Transaction) -> KeptPostings | None:
     with _lock:
         first = connection not in _by_connection
         kept = _by_connection.setdefault(connection, None)
-    if first or kept is not None or numpy() is None or tx.rows(_THERE) != [(5,)]:
+    if first or kept is not None or tx.rows(_FIT) != [(1,)] or numpy() is None:
         return kept
     kept = KeptPostings()
     with _lock:
