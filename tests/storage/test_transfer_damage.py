@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb import Database, InvalidInput, MemoryItem
+from memdb import (
+    AgentCheckpoint,
+    Database,
+    GraphEntity,
+    GraphRelation,
+    InvalidInput,
+    MemoryItem,
+    SemanticPattern,
+)
 from memdb.storage.schema import SCHEMA_VERSION
 from memdb.storage.transfer import export_user, import_user
 from tests.hostile.shell import NOW, inserted, shell
@@ -51,6 +59,45 @@ async def test_a_record_that_cannot_be_read_goes_along_as_its_bytes(path: Path, 
         again = await import_user(other.engine, tmp_path / "a.jsonl")
         assert (again.quarantine, again.same) == (0, 2)
         assert (await other.check()).ok
+
+
+RULED = (
+    ("relation", "weight", -450),
+    ("relation", "weight", float("inf")),
+    ("history", "origin", ""),
+    ("block", "size", 0),
+    ("block", "priority", -1),
+    ("tool_result", "form", "TEXT"),
+    ("pattern", "kind", "x"),
+    ("checkpoint", "status", "done"),
+)
+
+
+@pytest.mark.parametrize(("table", "column", "value"), RULED)
+async def test_what_breaks_a_rule_of_its_table_goes_along_as_its_bytes(
+    path: Path, table: str, column: str, value: Any
+) -> None:
+    """A shell that ignores the rules has written it; a file that obeys them could not take it in."""
+    async with memdb.open(path) as db:
+        memory = db.memory("alice", "s")
+        await memory.graph.add_entities([GraphEntity(id=key, name=key, entity_type="thing") for key in "ab"])
+        await memory.graph.add_relations([GraphRelation(source_id="a", target_id="b", relation_type="is", weight=1)])
+        await memory.facts.append_history("she likes tea")
+        await memory.blocks.configure({"human": {"size": 100}})
+        await memory.manager.save_tool_result("t", {"content": "found"})
+        await memory.engine.store_pattern(SemanticPattern.create("ask first", "manners"))
+        await memory.manager.save_checkpoint(AgentCheckpoint(id="run", status="in_progress", payload={}))
+        before = await exported(db)
+    shell(path, (f"UPDATE {table} SET {column} = ?", (value,)), careless=True)
+    async with memdb.open(path, read_only=True) as db:
+        lines = await exported(db)
+    assert len(lines) == len(before)
+    aside = [line for line in lines if line["kind"] == "quarantine"]
+    assert [f"the column {column} holds " in line["reason"] for line in aside] == [True]
+    async with memdb.open(":memory:") as other:
+        await imported(other, *lines[:-1])
+        assert (await other.check()).problems == []
+        assert [line for line in await exported(other) if line["kind"] == "quarantine"] == aside
 
 
 async def test_a_session_and_a_row_of_quarantine_that_cannot_be_read(path: Path, tmp_path: Path) -> None:

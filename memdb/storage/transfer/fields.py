@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -35,12 +37,14 @@ class Field:
         kind: "text", "time", "json", "integer" or "real".
         default: what stands for it where a line leaves it out.
         payload: whether the column is the number of a payload, of which the field says the hash.
+        allows: whether the table's own rule allows a value; None where it has none.
     """
 
     name: str
     kind: str
     default: Any
     payload: bool = False
+    allows: Callable[[Any], bool] | None = None
 
     @property
     def column(self) -> str:
@@ -66,12 +70,13 @@ class Field:
         """
         if self.kind == "json":
             return self._said_json(value)
-        if self.kind == "text" and isinstance(value, str) and is_valid(value):
-            return self.name, value
-        try:
-            self._check(value)
-        except (InvalidInput, SerializationError) as error:
-            raise SerializationError(f"the column {error}") from error
+        if not (self.kind == "text" and isinstance(value, str) and is_valid(value)):
+            try:
+                self._check(value)
+            except (InvalidInput, SerializationError) as error:
+                raise SerializationError(f"the column {error}") from error
+        if self.allows is not None and not self.allows(value):
+            raise SerializationError(f"the column {self.name} holds {shown(value)}, which its table does not allow")
         if self.kind == "real" and math.isinf(value):
             return self.name, "Infinity" if value > 0 else "-Infinity"
         return self.name, value
@@ -165,14 +170,14 @@ def _is_shallow(value: Any, text: str) -> bool:
 
 def fields_of(table: Table, *without: str) -> tuple[Field, ...]:
     """Return the fields of a table, in the order of its columns."""
-    checks = " ".join(str(rule.sqltext) for rule in table.constraints if isinstance(rule, CheckConstraint))
+    checks = [str(rule.sqltext) for rule in table.constraints if isinstance(rule, CheckConstraint)]
     return tuple(_field(column, checks) for column in table.c if column.name not in without)
 
 
-def _field(column: Column[Any], checks: str) -> Field:
+def _field(column: Column[Any], checks: Iterable[str]) -> Field:
     if column.name == "blob_id":
         return Field("payload", "text", REQUIRED, payload=True)
-    if f"json_valid({column.name})" in checks:
+    if any(f"json_valid({column.name})" in check for check in checks):
         kind = "json"
     elif column.name.endswith("_at"):
         kind = "time"
@@ -182,7 +187,25 @@ def _field(column: Column[Any], checks: str) -> Field:
     if column.server_default is not None:
         text = str(column.server_default.arg).strip("'")  # type: ignore[attr-defined]
         default = {"integer": int, "real": float}.get(kind, str)(text)
-    return Field(column.name, kind, default)
+    rules = (allowed for check in checks if (allowed := _allowed(column.name, check)) is not None)
+    return Field(column.name, kind, default, allows=next(rules, None))
+
+
+def _allowed(column: str, check: str) -> Callable[[Any], bool] | None:
+    """Return a table's rule as a function, if it is one of a column's own values: a list, a range, a least value.
+
+    SQLite obeys it at each write, but for a shell that has set ignore_check_constraints.
+    """
+    found = re.fullmatch(rf"{column} (IN|BETWEEN|>=|>) (.+)", check)
+    if found is None:
+        return None
+    how, (least, *most) = found[1], [literal_eval(value) for value in found[2].split(" AND ")]
+    return {
+        "IN": lambda value: value in least,
+        "BETWEEN": lambda value: least <= value <= most[0],
+        ">=": lambda value: value >= least,
+        ">": lambda value: value > least,
+    }[how]
 
 
 def say(fields: Sequence[Field], values: Sequence[Any]) -> dict[str, Any]:
