@@ -23,31 +23,19 @@ from memdb.layers.passage import (
     passage_of,
     passage_row,
 )
-from memdb.layers.reading import here
 from memdb.layers.record import Place
 from memdb.storage.quarantine import set_aside
 from memdb.storage.schema import passage as passage_table
 from memdb.storage.schema import recall, record
-from memdb.storage.statement import Statement, each, insert, json_field, param
+from memdb.storage.statement import InsertRows, Statement, each, insert, json_field, param
 from memdb.storage.transaction import Transaction
 
 _SOURCES = ("source", "source_id", "source_session_id")
 _ROW = each("rows").c.value
 # All of the key comes from the list: otherwise SQLite may walk the list once for each of the user's records.
 _OF_ROW = [record.c[name] == json_field(_ROW, name) for name in ("user_id", "layer", "session_id", "key")]
-_ADD_SOURCES = Statement(
-    insert(passage_table).from_select(
-        ["record_id", "user_id", *_SOURCES],
-        select(record.c.id, record.c.user_id, *(json_field(_ROW, name) for name in _SOURCES)).where(*_OF_ROW),
-    )
-)
-_ADD_SOURCE = Statement(
-    insert(passage_table).from_select(
-        ["record_id", "user_id", *_SOURCES],
-        select(record.c.id, record.c.user_id, *(param(name) for name in _SOURCES)).where(
-            here(), record.c.key == param("key")
-        ),
-    )
+_ADD_SOURCES = InsertRows(
+    insert(passage_table).values({name: param(name) for name in ("record_id", "user_id", *_SOURCES)})
 )
 _WEIGH = insert(recall).from_select(
     ["record_id", "importance"],
@@ -138,7 +126,7 @@ def _put(tx: Transaction, place: Place, given: Mapping[str, Passage]) -> None:
     known = _known(tx, place, given)
     rows = [passage_row(place, one, tx.now) for key, one in given.items() if key not in known]
     if rows:
-        records.append(tx, rows, _ADD_SOURCES, _ADD_SOURCE)
+        records.append(tx, rows, _ADD_SOURCES)
     changed = [one for key, old in known.items() if _said(one := _joined(old, given[key])) != _said(old)]
     records.put_many(tx, [passage_row(place, one, tx.now) for one in changed])
     weights = [place.values(key=key, importance=one.importance) for key, one in given.items()]

@@ -44,9 +44,7 @@ _MADE_OF = Statement(
     .limit(param("limit"))
 )
 
-_OWN = [column.name for column in message_table.c]
-_OWN_ROWS = InsertRows(insert(message_table).values({name: param(name) for name in _OWN}))
-_NUMBER = Statement(select(record.c.id).where(here(), param("key") == _KEY))
+_OWN_ROWS = InsertRows(insert(message_table).values({column.name: param(column.name) for column in message_table.c}))
 
 
 def append(
@@ -72,34 +70,10 @@ def append(
         if ends[place] > MAX_POSITION:  # only a shell gets there
             raise InvalidInput(f"the session {place.session_id!r} has a message at its last position; begin another")
         rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
-    _insert(tx, rows)
+    records.append(tx, rows, _OWN_ROWS)
     if any(configs):
         evict(tx, configs, rows)
     return [int(values["key"]) for values in rows]
-
-
-def _insert(tx: Transaction, rows: list[dict[str, Any]]) -> None:
-    """Insert records whose keys are new, and their rows in `message`."""
-    records.put_many(tx, rows)
-    for values, number in zip(rows, _numbers(tx, rows), strict=True):
-        values["record_id"] = number
-    tx.insert_many(_OWN_ROWS, rows)
-
-
-def _numbers(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> Iterable[int]:
-    """Return the numbers of records that were just inserted, in their order."""
-    if not rows:
-        return ()
-    first, last = _number(tx, rows[0]), _number(tx, rows[-1])
-    if last - first == len(rows) - 1:  # numbers only grow, so these are all
-        return range(first, last + 1)
-    return [_number(tx, values) for values in rows]  # a shell's own trigger made records between them
-
-
-def _number(tx: Transaction, values: Mapping[str, Any]) -> int:
-    found = tx.first(_NUMBER, values)
-    assert found is not None
-    return int(found[0])
 
 
 def newest(tx: Transaction, place: Place, after: str, before: str, limit: int) -> list[Message]:

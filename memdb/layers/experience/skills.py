@@ -16,7 +16,6 @@ from memdb.layers.experience.stored import (
     Worth,
     experience_row,
     form_of,
-    put_records,
     weigh,
 )
 from memdb.layers.experience.stored_references import refer
@@ -158,7 +157,7 @@ def put_skills(tx: Transaction, given: Sequence[tuple[str, ProceduralSkill]]) ->
     for at in range(0, len(chosen), records.BULK_ROWS):
         part = chosen[at : at + records.BULK_ROWS]
         rows = [skill_row(user_id, one, tx.now) for user_id, one in part]
-        put_records(tx, rows)
+        records.put_many(tx, rows)
         weigh(tx, rows)
         refer(tx, rows, [_targets(one) for _, one in part])
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal_column, or_, select
 
 from memdb.errors import InvalidInput, SerializationError
-from memdb.layers import records
 from memdb.layers.arguments import check_key
 from memdb.layers.experience.fields import as_moment
 from memdb.layers.experience.form import Experience
@@ -32,7 +31,6 @@ from memdb.text.json_text import to_json
 
 EPISODE, PATTERN, SKILL = "episode", "pattern", "skill"  # the names of the layers
 ANY = "any"  # the layer of what a link points at: the document leaves open which it is
-_COLUMNS = [column.name for column in record.c if column.name not in ("id", "seg_revision")]
 IDENTITY = ("user_id", "layer", "session_id", "key")
 
 ROW = each("rows").c.value
@@ -217,14 +215,6 @@ def weigh(tx: Transaction, rows: Iterable[Mapping[str, Any]]) -> None:
     told = [one for one in rows if one["importance"] is not None or one["recall_count"] or one["last_recall_at"]]
     few = [{name: one[name] for name in (*IDENTITY, *_KEPT)} for one in told]
     _WEIGHT.put(tx, few)
-
-
-def put_records(tx: Transaction, rows: list[dict[str, Any]]) -> None:
-    """Insert or replace records whose created_at says when they were first stored, and stays."""
-    if len(rows) == 1:
-        records.put(tx, rows[0])
-    else:
-        records.put_many(tx, [{name: one[name] for name in _COLUMNS} for one in rows])
 
 
 class RecalledExperience(RecalledLayer[Mode]):

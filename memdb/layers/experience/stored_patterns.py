@@ -23,7 +23,6 @@ from memdb.layers.experience.stored import (
     as_titled,
     experience_row,
     form_of,
-    put_records,
     texts,
     weigh,
 )
@@ -153,7 +152,7 @@ def put_patterns(tx: Transaction, given: Sequence[Given]) -> None:
         part = chosen[at : at + records.BULK_ROWS]
         kinds = _kinds(tx, part)
         rows = [pattern_row(one, kind, tx.now) for one, kind in zip(part, kinds, strict=True)]
-        put_records(tx, rows)
+        records.put_many(tx, rows)
         _BESIDE.put(tx, rows)
         weigh(tx, rows)
         refer(tx, rows, [_targets(one.pattern) for one in part])

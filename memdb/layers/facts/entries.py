@@ -16,7 +16,7 @@ from memdb.layers.reading import here
 from memdb.layers.record import Place, Record
 from memdb.storage.schema import history as history_table
 from memdb.storage.schema import record
-from memdb.storage.statement import Statement, each, insert, json_field, param
+from memdb.storage.statement import InsertRows, Statement, each, insert, param
 from memdb.storage.transaction import Transaction
 
 BEYOND = ":"  # a key above those of all numbers
@@ -42,22 +42,7 @@ _SIZES_AFTER = Statement(
 )
 _BETWEEN = Statement(ENTRY.select(here(), param("first") <= _KEY, param("last") >= _KEY, _IS_NUMBER).order_by(_KEY))
 
-_OWN = [column.name for column in history_table.c if column.name != "record_id"]
-_ROW = each("rows").c.value
-_OWN_ROWS = Statement(
-    insert(history_table).from_select(
-        ["record_id", *_OWN],
-        select(record.c.id, *(json_field(_ROW, name) for name in _OWN)).where(
-            *(record.c[name] == json_field(_ROW, name) for name in ("user_id", "layer", "session_id", "key"))
-        ),
-    )
-)
-_OWN_ROW = Statement(
-    insert(history_table).from_select(
-        ["record_id", *_OWN],
-        select(record.c.id, *(param(name) for name in _OWN)).where(here(), param("key") == _KEY),
-    )
-)
+_OWN_ROWS = InsertRows(insert(history_table).values({column.name: param(column.name) for column in history_table.c}))
 _ANY_CHUNK = Statement(
     select(history_table.c.record_id)
     .where(history_table.c.user_id == param("user_id"), history_table.c.chunk.in_(select(each("chunks").c.value)))
@@ -81,7 +66,7 @@ def append(tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
     """
     if any(len(values["key"]) > KEY_DIGITS for values in rows):  # only a shell gets there
         raise InvalidInput(f"a history has an entry at its last number, {MAX_POSITION:,}; nothing can be appended")
-    records.append(tx, list(rows), _OWN_ROWS, _OWN_ROW)
+    records.append(tx, list(rows), _OWN_ROWS)
 
 
 def next_number(tx: Transaction, place: Place) -> int:
