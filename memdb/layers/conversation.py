@@ -20,7 +20,7 @@ from memdb.layers.neighbours import search_leaning
 from memdb.layers.reading import here
 from memdb.layers.recalled_messages import RecalledMessages
 from memdb.layers.record import Place
-from memdb.layers.stored_messages import IS_POSITION, LAST_KEY, append, newest
+from memdb.layers.stored_messages import append, newest
 from memdb.layers.window import BEYOND, ConversationMemoryConfig
 from memdb.storage.engine import Engine
 from memdb.storage.fulltext import Within
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import os
 
     from memdb.layers.jsonl import ImportReport
-
-__all__ = ["IS_POSITION", "LAST_KEY", "LAYER", "ConversationMemory"]
 
 LAYER = "message"
 

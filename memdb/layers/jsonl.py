@@ -24,12 +24,13 @@ from sqlalchemy import select
 
 from memdb.errors import InvalidInput, MissingFile, StorageError
 from memdb.layers import cursor, reading
-from memdb.layers.conversation import LAST_KEY, ConversationMemory
+from memdb.layers.conversation import ConversationMemory
+from memdb.layers.json_values import exact_json
 from memdb.layers.layer import Inside
 from memdb.layers.message import MESSAGE, Message, as_moment, check_message, message_of
-from memdb.layers.models import exact_json
 from memdb.layers.reading import here
 from memdb.layers.record import Place, Record
+from memdb.layers.stored_messages import LAST_KEY
 from memdb.scope import Scope
 from memdb.storage.clock import to_text
 from memdb.storage.engine import Engine

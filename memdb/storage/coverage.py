@@ -23,8 +23,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from memdb.storage.plan import K1_PLUS_1, LEAST_IDF
-from memdb.storage.schema import TEXT_COLUMNS
+from memdb.storage.bm25 import K1_PLUS_1, idf
+from memdb.storage.expressions import term_expression
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER, frequencies, index_size
 from memdb.text.query import MAX_TERMS, Term, limited
@@ -36,7 +36,6 @@ PAIR = 0.5  # of a term: what a pair of characters counts in the length of a que
 # As if there were so many records more, without any of the terms: of a file of three, a word that all hold says much.
 MORE_RECORDS = 100
 
-_FILTER = "{" + " ".join(TEXT_COLUMNS) + "}"
 # Of a term that few records hold all of these are walked (0.06 us a row), else each record is looked up (10 to 25 us).
 _WALKED_ROWS = 200  # a record that is looked for
 _WALKED = """
@@ -69,7 +68,7 @@ def coverage(tx: Transaction, terms: Counter[Term], found: Sequence[tuple[int, f
     size = index_size(tx).rows
     times, rows = limited(terms), _rows_with(tx, terms, size)
     weights = {term: times[term] * _weight(rows[term], size) for term in terms}
-    bounds = {term: times[term] * _idf(rows[term], size) * K1_PLUS_1 for term in terms}
+    bounds = {term: times[term] * idf(size, rows[term]) * K1_PLUS_1 for term in terms}
     whole, bend = sum(weights.values()), max(1.0, _length(terms) / LONG_QUERY)
     scored = []
     for (number, bm25), held in zip(found, _held(tx, rows, [number for number, _ in found]), strict=True):
@@ -106,25 +105,15 @@ def _held(tx: Transaction, rows: Mapping[Term, int], ids: Sequence[int]) -> list
         (_LOOKED_UP, [term for term in asked if rows[term] > few]),
     ):
         if terms:
-            matches = json.dumps([_match(term) for term in terms])
+            matches = json.dumps([term_expression(term) for term in terms])
             for at, number in tx.rows(sql, {"matches": matches, "ids": json.dumps(ids)}):
                 held[number].append(terms[at])
     return list(held.values())
 
 
-def _match(term: Term) -> str:
-    # Tokens of scopes are digits: a term with a digit is looked for in the texts alone.
-    return f"{_FILTER} : {term.match()}" if any(map(str.isdigit, term.text)) else term.match()
-
-
 def _weight(rows: int, size: int) -> float:
     """Return what a term weighs by its rarity: never 0, and more the fewer hold it, from none on."""
     return math.log(1.0 + (size + MORE_RECORDS - rows + 0.5) / (rows + 1.5))
-
-
-def _idf(rows: int, size: int) -> float:
-    """Return what FTS5 weighs a term by."""
-    return max(math.log((size - rows + 0.5) / (rows + 0.5)), LEAST_IDF)
 
 
 def _length(terms: Iterable[Term]) -> float:

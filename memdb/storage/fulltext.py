@@ -118,7 +118,7 @@ def search(
     kept = kept_by(tx) if prune is None else None
     if kept is not None and not kept.catch_up(tx):
         kept = None
-    query = _understand(tx, terms, within, kept, scope)
+    query = _understand(tx, terms, scope, kept)
     if query is None:
         return []
     if kept is not None and (scored := _scored(tx, kept, query)) is not None:
@@ -168,17 +168,8 @@ def _scope(tx: Transaction, within: Within) -> _Scope | None:
     return _Scope(token, records, size_in(block)) if token is not None and records else None
 
 
-def _understand(
-    tx: Transaction,
-    terms: Counter[Term],
-    within: Within,
-    kept: KeptPostings | None = None,
-    scope: _Scope | None = None,
-) -> Query | None:
+def _understand(tx: Transaction, terms: Counter[Term], scope: _Scope, kept: KeptPostings | None = None) -> Query | None:
     """Return the query with its counts, or None when nothing can match."""
-    scope = scope or _scope(tx, within)
-    if scope is None:
-        return None
     size = scope.size
     tokens = STEMMER.tokens(word for term in terms for word in term.text.split())
     asked = [token for found in tokens.values() for token in found]
@@ -229,14 +220,19 @@ def _own(tx: Transaction, scored: Scored, query: Query, within: Within, limit: i
     # So many that seldom fewer than `limit` are the scope's own: the mean and two standard deviations.
     share = max(query.share, MOSTLY_OWN)
     fetch = limit if query.share == 1.0 else math.ceil((limit + 2 * math.sqrt(limit * (1 - share))) / share) + 2
-    values = {**_values(within), "now": tx.now}
     while True:
         hits = scored.best(fetch)
-        mine = {number for (number,) in tx.rows(_OWN, {**values, "ids": json.dumps([number for number, _ in hits])})}
-        found = [hit for hit in hits if hit[0] in mine]
+        found = _seen(tx, within, hits)
         if len(found) >= limit or len(hits) < fetch:
             return found[:limit]
         fetch *= 4
+
+
+def _seen(tx: Transaction, within: Within, hits: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the hits that a search may see."""
+    ids = json.dumps([number for number, _ in hits])
+    mine = {number for (number,) in tx.rows(_OWN, {**_values(within), "now": tx.now, "ids": ids})}
+    return [hit for hit in hits if hit[0] in mine]
 
 
 def _by_own_counts(
@@ -244,7 +240,7 @@ def _by_own_counts(
 ) -> list[tuple[int, float]]:
     """Return the best rows by the user's own counts; more are asked for than wanted, since some may have expired."""
     if len(asked) > MAX_TERMS:
-        query = _understand(tx, asked, within, scope=scope)
+        query = _understand(tx, asked, scope)
         chosen = query.terms if query is not None else {}
     else:  # the rarest of all need not be known
         tokens = STEMMER.tokens(word for term in asked for word in term.text.split())
@@ -253,9 +249,7 @@ def _by_own_counts(
     fetch = limit + 10 if within.category is None else scope.records
     while True:
         scored = own_scores(tx, mine, scope.size, terms, scope.token, fetch)[:fetch]
-        values = {**_values(within), "now": tx.now, "ids": json.dumps([number for number, _ in scored])}
-        seen = {number for (number,) in tx.rows(_OWN, values)}
-        found = [hit for hit in scored if hit[0] in seen]
+        found = _seen(tx, within, scored)
         if len(found) >= limit or len(scored) < fetch:
             return found[:limit]
         fetch *= 4

@@ -22,13 +22,12 @@ score is put together again as FTS5 does.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from memdb.storage.plan import K1_PLUS_1, LEAST_IDF
+from memdb.storage.bm25 import K1_PLUS_1, LEAST_IDF, idf, norm
 from memdb.storage.schema import WEIGHTS
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import IndexSize, varints
@@ -39,7 +38,6 @@ from memdb.storage.vocabulary import IndexSize, varints
 MOST_SHARE, MOST_ROWS = 0.5, 10_000
 # The newest so many rows of a user say how long their texts are; of more, all would cost 10 ms for 10,000 rows.
 SAMPLED_ROWS = 500
-K1, B = K1_PLUS_1 - 1.0, 0.75
 FEW_ROWS = 500  # of such a user all terms are asked at once: to look at them and to count them is one walk then
 AT_ONCE = 3  # terms that are asked together at first, the rarest; then one by one, until the rest can change nothing
 _FREQUENCY_DIGITS = 6  # a frequency is a sum of the columns' weights
@@ -129,7 +127,7 @@ def own_scores(
     counts = _counted(tx, mine, terms)
     rows = max(mine.rows, *counts)  # a shell may have set the scope's counter too low
     weights = {
-        term: _weight(rows, times, count) for (term, times), count in zip(terms.items(), counts, strict=True) if count
+        term: times * idf(rows, count) for (term, times), count in zip(terms.items(), counts, strict=True) if count
     }
     left = sorted(weights, key=lambda term: -weights[term] / terms[term])
     reader = _Reader(tx, mine, size, scope)
@@ -154,7 +152,7 @@ def _scores_of_few(reader: _Reader, mine: OwnIndex, terms: Mapping[str, int]) ->
     found = [*reader.shares([*terms], None)]
     counts = Counter(at for at, _, _ in found)
     rows = max(mine.rows, *counts.values(), 0)
-    weights = [_weight(rows, times, counts[at]) for at, times in enumerate(terms.values())]
+    weights = [times * idf(rows, counts[at]) for at, times in enumerate(terms.values())]
     scores: dict[int, float] = {}
     for at, row, share in found:
         scores[row] = scores.get(row, 0.0) + weights[at] * share
@@ -163,10 +161,6 @@ def _scores_of_few(reader: _Reader, mine: OwnIndex, terms: Mapping[str, int]) ->
 
 def _best_first(scores: Mapping[int, float]) -> list[tuple[int, float]]:
     return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
-
-
-def _weight(rows: int, times: int, count: int) -> float:
-    return times * max(math.log((rows - count + 0.5) / (count + 0.5)), LEAST_IDF)
 
 
 class _Reader:
@@ -188,14 +182,10 @@ class _Reader:
         for at, row, once, twice, block in rows:
             if row not in norms:
                 length = _length(block)
-                norms[row] = _norm(length, self._shared_mean), _norm(length, self._mine.mean_length)
-            shared_norm, norm = norms[row]
+                norms[row] = norm(length, self._shared_mean), norm(length, self._mine.mean_length)
+            shared_norm, own_norm = norms[row]
             frequency = round(shared_norm / _norm_by_frequency(once, twice), _FREQUENCY_DIGITS)
-            yield at, row, frequency * K1_PLUS_1 / (frequency + norm)
-
-
-def _norm(length: int, mean: float) -> float:
-    return K1 * (1.0 - B + B * length / mean)
+            yield at, row, frequency * K1_PLUS_1 / (frequency + own_norm)
 
 
 def _norm_by_frequency(once: float, twice: float) -> float:

@@ -5,15 +5,13 @@ MaxScore (Turtle and Flood 1995) on what FTS5 itself counts with. Pure: no state
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from memdb.storage.bm25 import K1_PLUS_1, idf
 from memdb.storage.vocabulary import IndexSize
 from memdb.text.query import Term
 
-K1_PLUS_1 = 2.2  # FTS5's bm25 has k1 = 1.2: no term adds more than idf * (k1 + 1) to a score
-LEAST_IDF = 1e-6  # what FTS5 gives a term that is in half the rows or more
 COMMON = 0.10  # share of the rows from which a term is common; at 0.05 the top 10 needed a second round far more often
 
 # Measured costs in microseconds, to choose a form by: scoring a matching row, walking one posting for its count.
@@ -61,11 +59,8 @@ class Query:
 
     def bound(self, terms: Iterable[Term]) -> float:
         """Return the highest score that a row could have from `terms` alone."""
-        return sum(self.terms[term] * self._idf(term) * K1_PLUS_1 for term in terms)
-
-    def _idf(self, term: Term) -> float:
-        rows = self.rows_with[term]
-        return max(math.log((self.size.rows - rows + 0.5) / (rows + 0.5)), LEAST_IDF)
+        rows = self.size.rows
+        return sum(self.terms[term] * idf(rows, self.rows_with[term]) * K1_PLUS_1 for term in terms)
 
 
 def make_plan(query: Query, *, prune: bool | None) -> Plan:

@@ -24,9 +24,8 @@ __all__ = ["DIALECT", "InsertRows", "Statement", "each", "insert", "json_field",
 DIALECT = SQLiteDialect_pysqlite(paramstyle="named")
 _IN_ORDER = SQLiteDialect_pysqlite(paramstyle="qmark")
 
-MOST_ROWS = (
-    128  # of one INSERT: more gain nothing (128: 23 us a row, 500: 22), and less than SQLite's 32,766 parameters
-)
+# Of one INSERT: more gain nothing (128: 23 us a row, 500: 22), and these are less than SQLite's 32,766 parameters.
+MOST_ROWS = 128
 
 
 class Statement:

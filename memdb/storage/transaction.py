@@ -148,9 +148,8 @@ class Transaction:
             raise Closed("this transaction is over: use it only inside the unit it was given to")
         if self._single:
             self._single = False  # a second statement would see another state of the file: it is refused below
-        elif (
-            not connection.in_transaction
-        ):  # INSERT OR ROLLBACK, a full disk: alone, a statement would commit by itself
+        elif not connection.in_transaction:
+            # INSERT OR ROLLBACK, a full disk: alone, a statement would commit by itself.
             raise StorageError("the unit's transaction was rolled back while it ran; nothing of it is stored")
         try:
             return connection.execute(sql, params)

@@ -135,7 +135,9 @@ async def test_common_words_are_pruned_at_all(db: memdb.Database) -> None:
     query = parse("memory agent1 agent2 rare7")
 
     def plan(tx: Any) -> Any:
-        understood = fulltext._understand(tx, query, Within("alice", "page"))
+        scope = fulltext._scope(tx, Within("alice", "page"))
+        assert scope is not None
+        understood = fulltext._understand(tx, query, scope)
         assert understood is not None
         return make_plan(understood, prune=True)
 

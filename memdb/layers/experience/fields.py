@@ -13,7 +13,8 @@ from pydantic import BeforeValidator
 
 from memdb.errors import InvalidInput
 from memdb.layers.arguments import check_score, check_whole
-from memdb.layers.models import Content, Instant, check_json
+from memdb.layers.json_values import check_json
+from memdb.layers.models import Content, Instant
 from memdb.text.check import MAX_ID_CHARS, check_text
 
 MAX_ENTRIES = 10_000  # of one list: actions, files, steps, source episodes

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 from memdb.errors import InvalidInput
 from memdb.layers.experience.checks import Rule, told
 from memdb.layers.experience.fields import check_entries
-from memdb.layers.models import Model, check_json
+from memdb.layers.json_values import check_json
+from memdb.layers.models import Model
 from memdb.text.check import check_text
 from memdb.text.json_text import to_exact_json
 

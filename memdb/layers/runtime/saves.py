@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from sqlalchemy import delete, func, select
 
 from memdb.errors import InvalidInput, SerializationError
-from memdb.layers.models import exact_json
+from memdb.layers.json_values import exact_json
 from memdb.layers.runtime.envelope import check_file_id
 from memdb.layers.unreadable import readable, stored_text
 from memdb.scope import Scope

@@ -11,8 +11,8 @@ from sqlalchemy import delete, select
 
 from memdb.errors import InvalidInput, SerializationError
 from memdb.layers.arguments import check_bulk
+from memdb.layers.json_values import exact_json
 from memdb.layers.layer import Layer, Mode, reads, writes
-from memdb.layers.models import exact_json
 from memdb.layers.runtime.envelope import FORMAT_VERSION, epoch
 from memdb.layers.unreadable import readable, stored_text
 from memdb.scope import Scope

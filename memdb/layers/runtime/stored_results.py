@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from memdb.errors import InvalidInput, MissingFile, SerializationError
 from memdb.layers import records
-from memdb.layers.models import exact_json
+from memdb.layers.json_values import exact_json
 from memdb.layers.reading import Columns, alive, here
 from memdb.layers.record import Place, Record, made, row
 from memdb.layers.runtime.envelope import check_file_id

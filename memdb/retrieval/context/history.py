@@ -8,11 +8,12 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from memdb.layers import cursor, reading
-from memdb.layers.conversation import IS_POSITION, LAYER
+from memdb.layers.conversation import LAYER
 from memdb.layers.history import legal
 from memdb.layers.message import MESSAGE, Message, key_of, message_of
 from memdb.layers.reading import here
 from memdb.layers.record import Place
+from memdb.layers.stored_messages import IS_POSITION
 from memdb.layers.window import BEYOND
 from memdb.scope import Scope
 from memdb.storage.schema import message, record

@@ -11,8 +11,8 @@ from memdb.errors import InvalidInput, MemdbError
 from memdb.layers.arguments import check_bulk, check_limit
 from memdb.layers.experience.episode import EpisodeTrace
 from memdb.layers.experience.parts import ActionEntry
+from memdb.layers.json_values import check_json
 from memdb.layers.layer import Live
-from memdb.layers.models import check_json
 from memdb.retrieval.experience.budget import tokens_of
 from memdb.retrieval.experience.engine import MemoryEngine, check_engine
 from memdb.retrieval.experience.tasks import task_type_of

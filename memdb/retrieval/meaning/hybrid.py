@@ -179,7 +179,7 @@ def _hits(tx: Transaction, user_id: str, ranking: Ranking, marker: Marker) -> li
         )
 
     def scored_hit(found: Record, *own: str | int | None) -> tuple[int, Hit]:
-        message: Message = message_of(found, *own)  # type: ignore[arg-type]
+        message: Message = message_of(found, *own)
         scored = ScoredMessage(message, scores[found.id], known[found.id].session_id, 0.0, {})
         return found.id, message_hit(scored, 1.0, marker)
 

@@ -34,12 +34,20 @@ def kept_by(tx: Transaction) -> KeptPostings | None:
     with _lock:
         first = connection not in _by_connection
         kept = _by_connection.setdefault(connection, None)
-    if first or kept is not None or tx.rows(_FIT) != [(1,)] or numpy() is None:
+    if first or kept is not None or not _fits(tx) or numpy() is None:
         return kept
     kept = KeptPostings()
     with _lock:
         _by_connection[connection] = kept
     return kept
+
+
+def _fits(tx: Transaction) -> bool:
+    """Return whether the file is one whose postings can be kept; looked at once for each state of the file."""
+    known = tx.kept("postings")
+    if "fit" not in known:
+        known["fit"] = tx.rows(_FIT) == [(1,)]
+    return bool(known["fit"])
 
 
 def make_room(kept: KeptPostings) -> None:

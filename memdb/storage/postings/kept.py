@@ -70,9 +70,8 @@ class KeptPostings:
         self._asked: Counter[Wanted] = Counter()  # what was not among them
         self._long: set[str] = set()  # tokens that were found to have more
         self._fresh, self._of_fresh = FreshIndex(), dict[Wanted, Postings]()
-        self._base = self._newest = (
-            self._change
-        ) = -1  # the greatest row when postings were first read, now; last change
+        self._base = -1  # the greatest row when postings were first read
+        self._newest = self._change = -1  # the greatest row now, the last change
         self._stale, self._stales = np.zeros(0, dtype=bool), 0
         self.lengths = np.zeros(0, dtype=np.uint32)  # by row; 0 where it was not read yet
         self._nothing = Postings(np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint16), 0)

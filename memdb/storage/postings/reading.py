@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from memdb.storage.bm25 import K1_PLUS_1, idf, norm
 from memdb.storage.matrix import numpy
-from memdb.storage.plan import K1_PLUS_1, LEAST_IDF
 from memdb.storage.schema import RANK, WEIGHTS
 from memdb.storage.vocabulary import Index, index_size
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-K1, B = 1.2, 0.75  # of FTS5's bm25
 PLACES = 10  # a term's frequency is a sum of weights, which are tenths
 
 _NUMBERED = " ".join(f"WHEN '{name}' THEN {at}" for at, name in enumerate(WEIGHTS))
@@ -109,18 +107,8 @@ def _matched(index: Index, match: str) -> Read:
     scored = np.array(index.rows(_SCORED, (match,)), dtype=np.float64).reshape(-1, 2)
     rows, size = scored[:, 0].astype(np.int64), index_size(index)
     share = scored[:, 1] / idf(size.rows, len(rows))
-    norm = norms(lengths(index, rows)[1], size.tokens / max(size.rows, 1))
-    return Read(rows, np.round(share * norm / (K1_PLUS_1 - share) * PLACES) / PLACES)
-
-
-def idf(rows: int, rows_with: int) -> float:
-    """Return the weight that FTS5 gives a term of which `rows_with` of `rows` hold one."""
-    return max(math.log((rows - rows_with + 0.5) / (rows_with + 0.5)), LEAST_IDF)
-
-
-def norms(lengths: NDArray[Any], average: float) -> Any:
-    """Return what BM25 adds to a frequency, by the lengths of rows."""
-    return K1 * (1 - B + B * lengths / average)
+    added = norm(lengths(index, rows)[1], size.tokens / max(size.rows, 1))
+    return Read(rows, np.round(share * added / (K1_PLUS_1 - share) * PLACES) / PLACES)
 
 
 def lengths(index: Index, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memdb.storage.bm25 import K1_PLUS_1, norm
 from memdb.storage.matrix import numpy
-from memdb.storage.plan import K1_PLUS_1
-from memdb.storage.postings.reading import norms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +42,7 @@ def scores(terms: Sequence[Weighed], lengths: NDArray[Any], average: float) -> N
         for at in range(0, len(term.rows), BLOCK):
             rows = term.rows[at : at + BLOCK]
             frequency = term.frequencies[at : at + BLOCK] / 10
-            total[rows] += term.weight * (frequency * K1_PLUS_1 / (frequency + norms(lengths[rows], average)))
+            total[rows] += term.weight * (frequency * K1_PLUS_1 / (frequency + norm(lengths[rows], average)))
     return total  # type: ignore[no-any-return]
 
 
@@ -61,7 +60,7 @@ def scores_of_few(
     frequency = np.concatenate([term.frequencies for term in terms]) / 10
     weight = np.repeat([term.weight for term in terms], [len(term.rows) for term in terms])
     place = np.searchsorted(rows, held)
-    share = weight * (frequency * K1_PLUS_1 / (frequency + norms(lengths[held], average)))
+    share = weight * (frequency * K1_PLUS_1 / (frequency + norm(lengths[held], average)))
     return np.bincount(place, share, len(rows))  # type: ignore[no-any-return]
 
 
@@ -75,12 +74,12 @@ def scores_among(
         lengths: of every row, by its number.
     """
     np = numpy()
-    total, norm = np.zeros(len(rows)), norms(lengths[rows], average)
+    total, added = np.zeros(len(rows)), norm(lengths[rows], average)
     for term in terms:
         place = np.minimum(np.searchsorted(term.rows, rows.astype(term.rows.dtype)), len(term.rows) - 1)
         holding = term.rows[place] == rows
         frequency = term.frequencies[place[holding]] / 10
-        total[holding] += term.weight * (frequency * K1_PLUS_1 / (frequency + norm[holding]))
+        total[holding] += term.weight * (frequency * K1_PLUS_1 / (frequency + added[holding]))
     return total  # type: ignore[no-any-return]
 
 

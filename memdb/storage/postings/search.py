@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memdb.storage.bm25 import idf
 from memdb.storage.matrix import numpy
 from memdb.storage.plan import Query
 from memdb.storage.postings.connections import MAX_BYTES, make_room
 from memdb.storage.postings.kept import KeptPostings
-from memdb.storage.postings.reading import Wanted, idf
+from memdb.storage.postings.reading import Wanted
 from memdb.storage.postings.scoring import Weighed, best, scores, scores_among, scores_of_few
 from memdb.storage.transaction import Transaction
 from memdb.text.query import Term
 
 LARGEST = MAX_BYTES // 8 // 2  # postings of one search: more would drive out all others
+SETTLED = 50  # rows, beside four times as many as are wanted, whose lengths are read before the bound is known
+AT_ONCE = 200  # rows whose lengths are read without a bound
+FEW = 8  # a search that has fewer postings than an eighth of all rows has no array of all rows
 
 
 def fits(query: Query, terms: Iterable[Term]) -> bool:
     """Whether the postings of terms are few enough to be kept."""
     return sum(query.rows_with[term] for term in terms) <= LARGEST
-
-
-SETTLED = 50  # rows, beside four times as many as are wanted, whose lengths are read before the bound is known
-AT_ONCE = 200  # rows whose lengths are read without a bound
-FEW = 8  # a search that has fewer postings than an eighth of all rows has no array of all rows
 
 
 class Scored:
