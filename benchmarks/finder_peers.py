@@ -10,8 +10,9 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from benchmarks.analyzers import bm25s_english, tantivy_english, tantivy_query
 from memdb.storage.schema import TOKENIZER
 from memdb.text.stopwords import STOP_WORDS
 
@@ -51,12 +52,8 @@ class Bm25s:
 
     def __init__(self, texts: Sequence[str], folder: Path) -> None:
         import bm25s
-        import Stemmer
 
-        stemmer = Stemmer.Stemmer("english")
-        self._cut: Callable[[Any], Any] = lambda given: bm25s.tokenize(
-            given, stopwords="en", stemmer=stemmer, show_progress=False, return_ids=False
-        )
+        self._cut = bm25s_english()
         self._index = bm25s.BM25(method="lucene")
         self._index.index(self._cut(list(texts)), show_progress=False)
 
@@ -76,21 +73,13 @@ class Tantivy:
         import tantivy
 
         self._tantivy = tantivy
-        english = (
-            tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-            .filter(tantivy.Filter.remove_long(40))
-            .filter(tantivy.Filter.lowercase())
-            .filter(tantivy.Filter.stopword("english"))
-            .filter(tantivy.Filter.stemmer("english"))
-            .build()
-        )
         schema = tantivy.SchemaBuilder()
         schema.add_integer_field("number", stored=True)
         schema.add_text_field("text", tokenizer_name="english")
         path = folder / "tantivy"
         path.mkdir()
         self._index = tantivy.Index(schema.build(), path=str(path))
-        self._index.register_tokenizer("english", english)
+        self._index.register_tokenizer("english", tantivy_english())
         self._writer = self._index.writer(heap_size=50_000_000, num_threads=1)
         for number, text in enumerate(texts):
             self._writer.add_document(tantivy.Document(number=number, text=text))
@@ -108,8 +97,8 @@ class Tantivy:
         self.commit()
 
     def find(self, question: str, limit: int) -> list[int]:
-        """Search by every word, in lower case since AND, OR and NOT are operators."""
-        query, _ = self._index.parse_query_lenient(" ".join(_WORD.findall(question.lower())), ["text"])
+        """Search by every word."""
+        query, _ = self._index.parse_query_lenient(tantivy_query(question), ["text"])
         return [self._searcher.doc(address)["number"][0] for _, address in self._searcher.search(query, limit).hits]
 
 

@@ -7,17 +7,15 @@ a set is of several users, each peer is asked as one index of all, with a filter
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from benchmarks.analyzers import bm25s_english, tantivy_english, tantivy_query
 from benchmarks.baseline import PlainIndex, TellingIndex
 from benchmarks.datasets import Dataset, Document
 from memdb.text.scripts import RUN, cut, fold
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Ranker(Protocol):
@@ -40,11 +38,8 @@ class Bm25s:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         import bm25s
-        import Stemmer
 
-        self._cut: Callable[[str], Any] = lambda text: bm25s.tokenize(
-            text, stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False, return_ids=False
-        )
+        self._cut = bm25s_english()
         self._ids = [document.id for document in documents]
         self._users = [document.user for document in documents]
         self._masks: dict[str, Any] = {}
@@ -80,20 +75,12 @@ class Tantivy:
         import tantivy
 
         self._tantivy = tantivy
-        english = (
-            tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-            .filter(tantivy.Filter.remove_long(40))
-            .filter(tantivy.Filter.lowercase())
-            .filter(tantivy.Filter.stopword("english"))
-            .filter(tantivy.Filter.stemmer("english"))
-            .build()
-        )
         schema = tantivy.SchemaBuilder()
         schema.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
         schema.add_text_field("user", tokenizer_name="raw", index_option="basic")
         schema.add_text_field("text", tokenizer_name="english")
         self._index = tantivy.Index(schema.build())
-        self._index.register_tokenizer("english", english)
+        self._index.register_tokenizer("english", tantivy_english())
         writer = self._index.writer(heap_size=50_000_000, num_threads=1)
         for document in documents:
             writer.add_document(tantivy.Document(id=document.id, user=document.user, text=_whole(document)))
@@ -104,8 +91,8 @@ class Tantivy:
         self._shared = len({document.user for document in documents}) > 1
 
     def search(self, user: str, query: str, limit: int) -> list[str]:
-        """Search by every word, in lower case since AND, OR and NOT are operators."""
-        words, _ = self._index.parse_query_lenient(" ".join(_WORD.findall(query.lower())), ["text"])
+        """Search by every word."""
+        words, _ = self._index.parse_query_lenient(tantivy_query(query), ["text"])
         if self._shared:
             words = self._filtered(words, user)
         hits = self._searcher.search(words, limit).hits
