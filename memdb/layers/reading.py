@@ -112,14 +112,7 @@ _NUMBERS = Statement(select(record.c.key, record.c.id).where(here(), record.c.ke
 
 def get(tx: Transaction, place: Place, key: str, shape: Callable[..., T], columns: Columns = RECORD) -> T | None:
     """Return the record with a key as `shape` makes it, or None."""
-    values = {
-        "user_id": place.user_id,
-        "layer": place.layer,
-        "session_id": place.session_id,
-        "key": key,
-        "now": tx.now,
-    }
-    found = tx.first(columns.by_key, values)
+    found = tx.first(columns.by_key, place.values(key=key, now=tx.now))
     if found is None:
         return None
     try:

@@ -69,23 +69,20 @@ def row(
 ) -> dict[str, Any]:
     """Return a record's columns, with the texts that the index is given in place of those it could not cut."""
     tags, keywords = list(tags), list(keywords)
-    return {
-        "user_id": place.user_id,
-        "layer": place.layer,
-        "session_id": place.session_id,
-        "key": key,
-        "category": category,
-        "created_at": now if created_at is None else to_text(created_at),
-        "updated_at": now,
-        "expires_at": None if expires_at is None else to_text(expires_at),
-        "tags": to_json(tags) if tags else "[]",
-        "keywords": to_json(keywords) if keywords else "[]",
-        "metadata": to_json(metadata),
-        "title": title,
-        "summary": summary,
-        "content": content,
+    return place.values(
+        key=key,
+        category=category,
+        created_at=now if created_at is None else to_text(created_at),
+        updated_at=now,
+        expires_at=None if expires_at is None else to_text(expires_at),
+        tags=to_json(tags) if tags else "[]",
+        keywords=to_json(keywords) if keywords else "[]",
+        metadata=to_json(metadata),
+        title=title,
+        summary=summary,
+        content=content,
         **segments(title, tags, summary, keywords, content, by_rule=keywords_by_rule),
-    }
+    )
 
 
 class Record(NamedTuple):

@@ -25,3 +25,13 @@ def norm(length: N, mean: float) -> N:
         mean: the mean length of a row.
     """
     return K1 * (1 - B + B * length / mean)
+
+
+def share(frequency: N, added: N) -> N:
+    """Return how much of a term's weight a row's score takes, from 0 to K1_PLUS_1.
+
+    Args:
+        frequency: how often the row holds the term, by the weights of its columns; or of many rows.
+        added: the row's norm.
+    """
+    return frequency * K1_PLUS_1 / (frequency + added)

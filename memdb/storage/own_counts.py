@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from memdb.storage.bm25 import K1_PLUS_1, LEAST_IDF, idf, norm
+from memdb.storage.bm25 import K1_PLUS_1, LEAST_IDF, idf, norm, share
 from memdb.storage.schema import WEIGHTS
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import IndexSize, varints
@@ -135,8 +135,8 @@ def own_scores(
     ids: list[int] | None = None
     while left:
         part, left = (left[:AT_ONCE], left[AT_ONCE:]) if not scores else (left[:1], left[1:])
-        for at, row, share in reader.shares(part, ids):
-            scores[row] = scores.get(row, 0.0) + weights[part[at]] * share
+        for at, row, its_share in reader.shares(part, ids):
+            scores[row] = scores.get(row, 0.0) + weights[part[at]] * its_share
         missing = sum(weights[term] * K1_PLUS_1 for term in left)
         least = nlargest(limit, scores.values())[-1] if len(scores) >= limit else 0.0
         if missing < least:
@@ -154,8 +154,8 @@ def _scores_of_few(reader: _Reader, mine: OwnIndex, terms: Mapping[str, int]) ->
     rows = max(mine.rows, *counts.values(), 0)
     weights = [times * idf(rows, counts[at]) for at, times in enumerate(terms.values())]
     scores: dict[int, float] = {}
-    for at, row, share in found:
-        scores[row] = scores.get(row, 0.0) + weights[at] * share
+    for at, row, its_share in found:
+        scores[row] = scores.get(row, 0.0) + weights[at] * its_share
     return scores
 
 
@@ -185,7 +185,7 @@ class _Reader:
                 norms[row] = norm(length, self._shared_mean), norm(length, self._mine.mean_length)
             shared_norm, own_norm = norms[row]
             frequency = round(shared_norm / _norm_by_frequency(once, twice), _FREQUENCY_DIGITS)
-            yield at, row, frequency * K1_PLUS_1 / (frequency + own_norm)
+            yield at, row, share(frequency, own_norm)
 
 
 def _norm_by_frequency(once: float, twice: float) -> float:

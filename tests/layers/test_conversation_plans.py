@@ -84,7 +84,7 @@ def test_every_statement_goes_straight_to_its_rows(shell: sqlite3.Connection, na
     ("name", "column"),
     [
         ("stored_messages._NEWEST", "key>"),
-        ("conversation.LAST_KEY", "key<"),
+        ("stored_messages.LAST_KEY", "key<"),
         ("cursor._COUNT", "key<"),
         ("cursor._ID", "key=?"),
         ("jsonl._PAGE", "key>"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memdb.storage.bm25 import K1_PLUS_1, norm
+from memdb.storage.bm25 import norm, share
 from memdb.storage.matrix import numpy
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def scores(terms: Sequence[Weighed], lengths: NDArray[Any], average: float) -> N
         for at in range(0, len(term.rows), BLOCK):
             rows = term.rows[at : at + BLOCK]
             frequency = term.frequencies[at : at + BLOCK] / 10
-            total[rows] += term.weight * (frequency * K1_PLUS_1 / (frequency + norm(lengths[rows], average)))
+            total[rows] += term.weight * share(frequency, norm(lengths[rows], average))
     return total  # type: ignore[no-any-return]
 
 
@@ -60,8 +60,8 @@ def scores_of_few(
     frequency = np.concatenate([term.frequencies for term in terms]) / 10
     weight = np.repeat([term.weight for term in terms], [len(term.rows) for term in terms])
     place = np.searchsorted(rows, held)
-    share = weight * (frequency * K1_PLUS_1 / (frequency + norm(lengths[held], average)))
-    return np.bincount(place, share, len(rows))  # type: ignore[no-any-return]
+    added = weight * share(frequency, norm(lengths[held], average))
+    return np.bincount(place, added, len(rows))  # type: ignore[no-any-return]
 
 
 def scores_among(
@@ -79,7 +79,7 @@ def scores_among(
         place = np.minimum(np.searchsorted(term.rows, rows.astype(term.rows.dtype)), len(term.rows) - 1)
         holding = term.rows[place] == rows
         frequency = term.frequencies[place[holding]] / 10
-        total[holding] += term.weight * (frequency * K1_PLUS_1 / (frequency + added[holding]))
+        total[holding] += term.weight * share(frequency, added[holding])
     return total  # type: ignore[no-any-return]
 
 
