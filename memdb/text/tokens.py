@@ -29,6 +29,18 @@ _MESSAGE_FIELDS = ("role", "name", "content", "tool_calls", "tool_call_id")
 _CHUNK_CHARS = 3072
 _CHUNKS = re.compile(r"(?s).{3072,6144}?(?<=[^\W_])(?=[\s!-&(-/:-@[-`{-~，。、])|.{1,6144}")
 
+# cl100k_base's own pattern for ASCII text: where it cuts a text into pieces, which are encoded each by itself.
+_ASCII_PIECES = re.compile(
+    r"""(?ax)
+    '(?:[sdmtSDMT]|[lL]{2}|[vV][eE]|[rR][eE])
+    | [^\r\nA-Za-z0-9]?+[A-Za-z]++
+    | [0-9]{1,3}+
+    | [ ]?[^\sA-Za-z0-9]++[\r\n]*+
+    | \s++\Z | \s*[\r\n] | \s+(?!\S) | \s
+    """
+)
+_MOST_PIECES, _LONGEST_PIECE = 20_000, 40  # that are kept: some 2 MB
+
 # The estimate: each match of a pattern costs its rate and is taken out; what is left costs its UTF-8 bytes, the most
 # that byte-pair encoding can ever give. So only what the vocabularies know well has a row. Measured on the messages of
 # Django in 98 languages, code, and dialogue: 18 of 93,000 texts came out below cl100k_base, all but one of them under
@@ -112,6 +124,8 @@ class TokenCounter:
         if encoding is None:
             return _estimate(text, _RATES if TABLES[self._name].size > 100_000 else _RATES_50K)
         if len(text) <= _CHUNK_CHARS:
+            if self._name == "cl100k_base" and text.isascii():
+                return self._pieces.count(text)
             return len(encoding.encode_ordinary(text))
         return sum(len(encoding.encode_ordinary(chunk)) for chunk in _CHUNKS.findall(text))
 
@@ -134,6 +148,11 @@ class TokenCounter:
         return sum(TOKENS_PER_MESSAGE + sum(map(self.count, _texts_sent(message))) for message in messages)
 
     @cached_property
+    def _pieces(self) -> _Pieces:
+        assert self._encoding is not None
+        return _Pieces(self._encoding)
+
+    @cached_property
     def _encoding(self) -> Encoding | None:
         encoding = load(TABLES[self._name], allow_network=self._allow_network)
         if encoding is None and self._name not in _warned:
@@ -145,6 +164,33 @@ class TokenCounter:
                 stacklevel=4,  # the caller of count()
             )
         return encoding
+
+
+class _Pieces(dict[str, int]):
+    """How many tokens each piece of ASCII text costs in cl100k_base: words come again and again.
+
+    150 characters of prose or code are counted in 7 to 9 us in place of 14 to 17, and a message is appended in 5 % less
+    time. Random letters, of which no piece comes again, take three times as long (3,000 characters: 0.9 ms).
+
+    Args:
+        encoding: says what is not known yet.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def __missing__(self, piece: str) -> int:
+        tokens = len(self._encoding.encode_ordinary(piece))
+        if len(self) >= _MOST_PIECES:
+            self.clear()
+        if len(piece) <= _LONGEST_PIECE:
+            self[piece] = tokens
+        return tokens
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return sum(map(self.__getitem__, _ASCII_PIECES.findall(text)))
 
 
 def _texts_sent(given: Mapping[str, Any] | Sendable) -> Iterator[str]:

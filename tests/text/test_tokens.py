@@ -344,6 +344,31 @@ def test_an_estimate_is_never_zero(tableless: Path, text: str) -> None:
     assert estimator("r50k_base").count(text) >= 1
 
 
+ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
+PIECES = st.sampled_from(
+    ["'ll", "'LL", "'Ve", "don't", "I'm", "  ", "\n", "\r\n", "\t\tfoo", " x", "1234", "!", "...\n", "\x1c"]
+)
+
+
+@settings(max_examples=1_000, deadline=None, derandomize=True, database=None)
+@given(ASCII | st.lists(PIECES, max_size=12).map("".join))
+def test_ascii_text_counts_as_tiktoken_counts_it(text: str) -> None:
+    counter = TokenCounter()
+    assert counter._encoding is not None
+    assert counter.count(text) == len(counter._encoding.encode_ordinary(text))
+
+
+def test_no_more_than_some_pieces_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_MOST_PIECES", 10)
+    counter = TokenCounter()
+    words = [f" {chr(97 + number)}" for number in range(25)] + [" " + "long" * 20]
+    assert [counter.count("".join(words)) for _ in range(2)] == [
+        len(counter._encoding.encode_ordinary("".join(words)))
+    ] * 2  # type: ignore[union-attr]
+    assert len(counter._pieces) <= 10
+    assert words[-1] not in counter._pieces
+
+
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.text(st.characters(), min_size=1))
 def test_any_text_costs_at_least_one_token_and_at_most_its_bytes(text: str) -> None:
