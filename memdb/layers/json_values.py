@@ -23,7 +23,7 @@ def check_json(value: Any, name: str) -> Any:
         InvalidInput: NaN or an infinity, an integer beyond 64 bits, a key or text that is no valid text, something JSON
             has no form for, too deep, or too large.
     """
-    if _most_bytes(value, 0) <= MAX_METADATA_BYTES:  # nearly all: a third of the time of what can say what is wrong
+    if _fits(value, MAX_METADATA_BYTES):  # nearly all: a third of the time of what can say what is wrong
         return value
     _check_node(value, name, 0, _check_leaf)
     if len(to_json(value).encode()) > MAX_METADATA_BYTES:
@@ -40,7 +40,7 @@ def exact_json(value: Any, name: str) -> str:
         InvalidInput: NaN or an infinity, a key that is no text, something JSON has no form for, too deep, or larger
             than MAX_CONTENT_BYTES.
     """
-    if _most_bytes(value, 0) <= MAX_CONTENT_BYTES:  # nearly all: what SQLite can hold is fine here, too
+    if _fits(value, MAX_CONTENT_BYTES):  # nearly all: what SQLite can hold is fine here, too
         return to_exact_json(value)
     _check_node(value, name, 0, lambda leaf, place: None)
     try:
@@ -57,33 +57,46 @@ def check_exact_json(value: Any, name: str) -> None:
     Raises:
         InvalidInput: see exact_json.
     """
-    if _most_bytes(value, 0) > MAX_CONTENT_BYTES:
+    if not _fits(value, MAX_CONTENT_BYTES):
         exact_json(value, name)
 
 
-def _most_bytes(node: Any, depth: int) -> float:
-    """Return how many bytes of JSON a value makes at most; infinity where it may not be what check_json accepts."""
-    kind = type(node)
-    if kind is str:
-        return 6 * len(node) + 2 if is_valid(node) else math.inf  # a control character is written with six
-    if kind is int:
-        return 20 if -_INT64 <= node < _INT64 else math.inf
-    if node is None or kind is bool:
-        return 5
-    if kind is float:
-        return 25 if math.isfinite(node) else math.inf
-    if depth >= MAX_METADATA_DEPTH:
-        return math.inf
-    if kind is list:
-        return 2 + sum(_most_bytes(child, depth + 1) + 1 for child in node)
-    if kind is not dict:
-        return math.inf
-    most = 2.0
-    for key, child in node.items():
-        if type(key) is not str or not is_valid(key):
-            return math.inf
-        most += 6 * len(key) + 4 + _most_bytes(child, depth + 1)
-    return most
+def _fits(value: Any, most: int) -> bool:
+    """Return whether a value surely is what check_json accepts, and makes at most `most` bytes; False: perhaps not.
+
+    Level by level and no further than `most` bytes: a list that holds itself twice would else be walked for ever.
+    """
+    size, depth, level = 0, 0, [value]
+    while level:
+        below: list[Any] = []
+        for node in level:
+            kind = type(node)
+            if kind is str:
+                if not is_valid(node):
+                    return False
+                size += 6 * len(node) + 3  # a control character is written with six
+            elif kind is dict or kind is list:
+                size += 2 + 2 * len(node)
+                if size > most or depth == MAX_METADATA_DEPTH:
+                    return False
+                if kind is list:
+                    below += node
+                    continue
+                for key in node:
+                    if type(key) is not str or not is_valid(key):
+                        return False
+                    size += 6 * len(key) + 3
+                below += node.values()
+            elif node is None or kind is bool:
+                size += 5
+            elif kind is int and -_INT64 <= node < _INT64:
+                size += 20
+            elif kind is float and math.isfinite(node):
+                size += 25
+            else:
+                return False
+        level, depth = below, depth + 1
+    return size <= most
 
 
 def _check_leaf(node: str | int, name: str) -> None:

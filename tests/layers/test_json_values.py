@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 from hypothesis import given
@@ -11,11 +10,14 @@ from hypothesis import strategies as st
 
 from memdb.errors import InvalidInput
 from memdb.layers.json_values import (
+    MAX_METADATA_BYTES,
     MAX_METADATA_DEPTH,
     _check_leaf,
     _check_node,
-    _most_bytes,
+    _fits,
+    check_exact_json,
     check_json,
+    exact_json,
 )
 from memdb.text.json_text import to_json
 
@@ -36,15 +38,14 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_what_the_quick_look_accepts_the_thorough_one_does_and_it_is_no_larger(value):
-    most = _most_bytes(value, 0)
     try:
         _check_node(value, "it", 0, _check_leaf)
     except InvalidInput:
-        assert most == math.inf
+        assert not _fits(value, MAX_METADATA_BYTES)
         with pytest.raises(InvalidInput):
             check_json(value, "it")
     else:
-        assert len(to_json(value).encode()) <= most
+        assert not _fits(value, len(to_json(value).encode()) - 1)
         assert json.loads(to_json(check_json(value, "it"))) == value
 
 
@@ -58,6 +59,18 @@ def test_the_deepest_value_is_the_same_as_before(levels):
     else:
         with pytest.raises(InvalidInput, match="deeper than 64"):
             check_json(value, "it")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("check", [check_json, exact_json, check_exact_json])
+def test_a_value_that_holds_itself_is_refused(check):
+    once: list[object] = []
+    once += [once]
+    twice: list[object] = []
+    twice += [twice, {"again": twice}]
+    for value in (once, twice, {"a": twice}):
+        with pytest.raises(InvalidInput, match="deeper than 64"):
+            check(value, "it")
 
 
 @pytest.mark.parametrize("value", ["x" * 1_048_575, {"a": "é" * 600_000}, ["\x01" * 300_000]])
