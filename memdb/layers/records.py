@@ -94,16 +94,17 @@ def append(tx: Transaction, rows: list[dict[str, Any]], own: InsertRows) -> None
         own: inserts a row of the layer's table; `record_id` is given to it.
     """
     for part in _parts(rows):
-        tx.insert_many(_ADD, part)
-        for values, number in zip(part, _numbers(tx, part), strict=True):
+        for values, number in zip(part, _add_new(tx, part), strict=True):
             values["record_id"] = number
         tx.insert_many(own, part)
 
 
-def _numbers(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> Iterable[int]:
-    """Return the numbers of records that were just inserted, in their order."""
-    first = _number(tx, rows[0])
-    last = _number(tx, rows[-1]) if len(rows) > 1 else first
+def _add_new(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> Iterable[int]:
+    """Insert records whose keys are not taken and return their numbers, in their order."""
+    if len(rows) == 1:
+        return (tx.insert_new(_ADD, rows[0]),)
+    tx.insert_many(_ADD, rows)
+    first, last = _number(tx, rows[0]), _number(tx, rows[-1])
     if last - first == len(rows) - 1:  # numbers only grow, so these are all
         return range(first, last + 1)
     return [_number(tx, values) for values in rows]  # a shell's own trigger made records between them

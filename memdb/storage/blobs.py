@@ -120,8 +120,11 @@ def _add(tx: Transaction, new: Mapping[tuple[str, str], bytes]) -> dict[tuple[st
         {"user_id": user_id, "hash": digest, "size": len(data), "lines": data.count(b"\n")}
         for (user_id, digest), data in new.items()
     ]
-    tx.insert_many(_ADD, rows)
-    numbers = {(user_id, digest): int(tx.value(_FIND, user_id=user_id, hash=digest)) for user_id, digest in new}
+    if len(rows) == 1:
+        numbers = {name: tx.insert_new(_ADD, rows[0]) for name in new}
+    else:
+        tx.insert_many(_ADD, rows)
+        numbers = {(user_id, digest): int(tx.value(_FIND, user_id=user_id, hash=digest)) for user_id, digest in new}
     tx.insert_many(_ADD_CHUNKS, [row for name, data in new.items() for row in _chunk_rows(numbers[name], data)])
     return numbers
 

@@ -46,15 +46,15 @@ def inside_unit() -> bool:
     return getattr(_thread, "units", 0) > 0
 
 
-def run_unit(unit: Callable[[Transaction], Any], tx: Transaction) -> Any:
-    """Run a unit and return its value; its transaction is of no use afterwards.
+def run_unit(unit: Callable[..., Any], tx: Transaction, *args: Any) -> Any:
+    """Run `unit(tx, *args)` and return its value; the transaction is of no use afterwards.
 
     Raises:
         InvalidInput: the unit is a coroutine or a generator, which would run outside its transaction.
     """
     _thread.units = getattr(_thread, "units", 0) + 1
     try:
-        value = unit(tx)
+        value = unit(tx, *args)
         if isinstance(value, _LAZY):
             if not isinstance(value, AsyncGeneratorType):
                 value.close()
@@ -271,7 +271,16 @@ class Transaction:
         """Run an INSERT for one row and return how many it wrote."""
         return self._run(*statement.one(row)).rowcount
 
+    def insert_new(self, statement: InsertRows, row: Mapping[str, Any]) -> int:
+        """Run an INSERT for one row that nothing stands in the way of and return the row's number."""
+        cursor = self._run(*statement.one(row))
+        assert cursor.rowcount == 1
+        return int(cursor.lastrowid or 0)
+
     def insert_many(self, statement: InsertRows, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run an INSERT for many rows, in their order."""
+        if len(rows) == 1:
+            self._run(*statement.one(rows[0]))
+            return
         for sql, values in statement.many(rows):
             self._run(sql, values)

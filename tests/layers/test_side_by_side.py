@@ -41,8 +41,9 @@ async def test_messages_keep_their_fields_where_a_shell_makes_records_between_th
         with closing(sqlite3.connect(path, isolation_level=None)) as shell:
             shell.execute(BETWEEN)
         await talk.add_messages([{"role": f"role{number}", "content": f"text {number}"} for number in range(5)])
+        await talk.add_message({"role": "role5", "content": "text 5"})
         found = (await talk.messages())[1:]
-        assert [(one.role, one.content) for one in found] == [(f"role{n}", f"text {n}") for n in range(5)]
+        assert [(one.role, one.content) for one in found] == [(f"role{n}", f"text {n}") for n in range(6)]
 
 
 async def test_a_row_that_cannot_be_read_is_left_out_and_the_others_are_read(path: Path) -> None:
