@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import aiosqlite
 from aiosqlite.core import _STOP_RUNNING_SENTINEL
@@ -76,7 +76,7 @@ class WorkerConnection(aiosqlite.Connection):
         self, function: Callable[[sqlite3.Connection], object], land: Callable[[BaseException | None], None]
     ) -> None:
         """Queue `function(connection)`; then `land` is called on the event loop, with what it raised or None."""
-        self._queue(Landing(land), function)
+        self._queue(Landing(asyncio.get_running_loop(), land), function)
 
     def _queue(self, told: asyncio.Future[T] | Landing, function: Callable[[sqlite3.Connection], object]) -> None:
         if not self._running or self._connection is None:
@@ -94,32 +94,16 @@ class WorkerConnection(aiosqlite.Connection):
             self.stop()
 
 
-class Landing:
+class Landing(NamedTuple):
     """Takes a future's place where nobody awaits it: a plain call on its loop, a turn of the loop earlier.
 
     Args:
+        loop: the loop that is told.
         land: is given what the function raised, or None.
     """
 
-    def __init__(self, land: Callable[[BaseException | None], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._land = land
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the loop that is told."""
-        return self._loop
-
-    def done(self) -> bool:
-        """Return False: it is told once."""
-        return False
-
-    def set_result(self, result: object) -> None:
-        """Tell that the function is over."""
-        self._land(None)
-
-    def set_exception(self, error: BaseException) -> None:
-        """Tell that the function raised."""
-        self._land(error)
+    loop: asyncio.AbstractEventLoop
+    land: Callable[[BaseException | None], None]
 
 
 class Connection(sqlite3.Connection):
@@ -143,14 +127,19 @@ def _work(queue: SimpleQueue[tuple[asyncio.Future[Any] | Landing | None, Callabl
         except BaseException as raised:
             error = raised
         if future is not None:
-            with suppress(RuntimeError):  # its loop is closed
-                future.get_loop().call_soon_threadsafe(_settle, future, result, error)
+            try:
+                if isinstance(future, Landing):
+                    future.loop.call_soon_threadsafe(future.land, error)
+                else:
+                    future.get_loop().call_soon_threadsafe(_settle, future, result, error)
+            except RuntimeError:
+                pass  # its loop is closed
         if result is _STOP_RUNNING_SENTINEL:
             return
         del future, function, result, error  # an idle thread keeps nothing alive
 
 
-def _settle(future: asyncio.Future[Any] | Landing, result: Any, error: BaseException | None) -> None:
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.done():
         return
     if error is None:

@@ -157,7 +157,7 @@ class Engine:
         lock = self.lock
 
         def locked(connection: sqlite3.Connection) -> R:
-            with lock.held():
+            with lock:
                 check_version(connection)
                 return work(connection)
 
@@ -226,7 +226,7 @@ class Engine:
     def _tidy(self, connection: sqlite3.Connection) -> None:
         # The last close of a file checkpoints, so it takes a turn like any writer. What is busy or full here is left to
         # the next opening: all that was acknowledged is in the log.
-        with suppress(StorageError), self.lock.held():
+        with suppress(StorageError), self.lock:
             with suppress(sqlite3.Error, SchemaTooNew):
                 check_version(connection)
             connection.close()

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from memdb.errors import Busy, StorageError
@@ -33,7 +31,7 @@ class FileLock:
     """
 
     def __init__(self, path: Path | None, timeout: float) -> None:
-        self._path = path
+        self._path = None if path is None else str(path)
         self._timeout = timeout
         self._descriptor: int | None = None
         self._file: tuple[int, int] | None = None
@@ -49,8 +47,7 @@ class FileLock:
             return None
         return None if found is None else (found.st_dev, found.st_ino)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Hold the lock for a block.
 
         Raises:
@@ -59,7 +56,6 @@ class FileLock:
                 lost with it.
         """
         if self._path is None or fcntl is None:
-            yield
             return
         if self._descriptor is None:  # for reading is enough, and is granted beside another user's file too
             try:
@@ -67,14 +63,15 @@ class FileLock:
             except OSError as error:
                 raise StorageError(f"cannot open the lock file {self._path}-lock: {error.strerror}") from error
         self._acquire(self._descriptor)
-        try:
-            if self._file is not None and self._identity() != self._file:
-                raise StorageError(
-                    f"{self._path} was deleted, renamed or replaced while it was open; nothing was written: open it"
-                    " again"
-                )
-            yield
-        finally:
+        if self._file is not None and self._identity() != self._file:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            raise StorageError(
+                f"{self._path} was deleted, renamed or replaced while it was open; nothing was written: open it again"
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        """Let others have it."""
+        if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _acquire(self, descriptor: int) -> None:

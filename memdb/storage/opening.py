@@ -41,7 +41,7 @@ def open_writer(path: Path | None, options: Options, clock: Clock, lock: FileLoc
         check_access(path, read_only=False, create=options.create)
         # Before the lock, so that nothing is left beside a file that is not ours.
         if identify(path, SCHEMA_VERSION, timeout=options.busy_timeout).version != SCHEMA_VERSION:
-            with lock.held():
+            with lock:
                 prepare(path, clock, timeout=options.busy_timeout, migrate=options.migrate)
     synchronous = ("synchronous", SYNCHRONOUS[options.durability], "what a returned write survives")
     pragmas = (*COMMON_PRAGMAS, *WRITER_PRAGMAS, synchronous)
@@ -49,7 +49,7 @@ def open_writer(path: Path | None, options: Options, clock: Clock, lock: FileLoc
     if path is None:
         create_schema(connection)
     elif connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":  # a copy made by backup()
-        with lock.held():
+        with lock:
             set_wal(connection, path)
     lock.remember_file()
     return connection

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -117,9 +116,8 @@ class Writer:
         await self._idle.wait()
 
     def _dispatch(self) -> None:
-        batch = [job for job in self._waiting if not job.future.done()][:MAX_BATCH]
-        taken = set(map(id, batch))
-        self._waiting = [job for job in self._waiting if id(job) not in taken and not job.future.done()]
+        waiting = [job for job in self._waiting if not job.future.done()]
+        batch, self._waiting = waiting[:MAX_BATCH], waiting[MAX_BATCH:]
         if not batch:
             self._busy = False
             self._idle.set()
@@ -169,7 +167,7 @@ class Writer:
     # -- on the worker's thread ---------------------------------------------------------------------------------------
 
     def _commit(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
-        with self._lock.held():
+        with self._lock:
             try:
                 self._commit_batch(connection, batch)
             except sqlite3.OperationalError as error:
@@ -226,7 +224,7 @@ class Writer:
         """Run neighbours of one kind as one act; False when it fails, whoever's fault that is."""
         tx = Transaction(connection, self._clock, writing=True)
         try:
-            values = run_unit(lambda tx: together(tx, [job.args for job in jobs]), tx)
+            values = run_unit(together, tx, [job.args for job in jobs])
         except Exception:
             return False
         for job, value in zip(jobs, values, strict=True):
@@ -271,8 +269,11 @@ class Writer:
         tx = Transaction(connection, self._clock, writing=True)
         job.value, job.error, job.damaged = None, None, tx.damaged
         try:
-            with lenient(connection, tx) if careful else nullcontext():
-                job.value = run_unit(lambda tx: job.unit(tx, *job.args), tx)
+            if careful:
+                with lenient(connection, tx):
+                    job.value = run_unit(job.unit, tx, *job.args)
+            else:
+                job.value = run_unit(job.unit, tx, *job.args)
             if not connection.in_transaction:
                 raise StorageError("the unit's transaction was lost while it ran; nothing of it was stored: try again")
         except BaseException as error:
