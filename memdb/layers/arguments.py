@@ -65,7 +65,7 @@ def check_bulk(values: Iterable[T], name: str) -> list[T]:
     Raises:
         InvalidInput: more than MAX_BULK, or text in place of a list.
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if type(values) is not list and (isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)):
         raise InvalidInput(f"{name} must be a list, not {type(values).__name__}")
     listed_values = [*islice(values, MAX_BULK + 1)]  # no more of one that does not end
     if len(listed_values) > MAX_BULK:

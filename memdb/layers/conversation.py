@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,7 +61,7 @@ class ConversationMemory(ConsolidatedMessages[Mode], RecalledMessages[Mode]):
         self._config = ConversationMemoryConfig.model_validate(config)
         return self
 
-    @property
+    @cached_property
     def _place(self) -> Place:
         return Place.of(LAYER, self.scope, by_session=True)
 

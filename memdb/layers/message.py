@@ -159,7 +159,7 @@ def message_row(place: Place, position: int, now: str, message: Message) -> dict
         content=text,
         keywords=[*([message.name] if message.name else []), day(moment)],
         keywords_by_rule=False,
-        created_at=moment,
+        created_at=message.created_at,
     ) | {
         "role": message.role,
         "name": message.name,

@@ -64,12 +64,13 @@ def append(
     ends: dict[Place, int] = {}
     rows = []
     for place, message in given:
-        if place not in ends:
-            ends[place] = int(tx.value(LAST_KEY, **place.values()) or 0)
-        ends[place] += 1
-        if ends[place] > MAX_POSITION:  # only a shell gets there
+        last = ends.get(place)
+        if last is None:
+            last = int(tx.value(LAST_KEY, **place.values()) or 0)
+        if last >= MAX_POSITION:  # only a shell gets there
             raise InvalidInput(f"the session {place.session_id!r} has a message at its last position; begin another")
-        rows.append(message_row(place, ends[place], tx.now, Message.model_validate(message)))
+        ends[place] = last + 1
+        rows.append(message_row(place, last + 1, tx.now, Message.model_validate(message)))
     records.append(tx, rows, _OWN_ROWS)
     if any(configs):
         evict(tx, configs, rows)

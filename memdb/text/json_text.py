@@ -17,9 +17,9 @@ def to_json(value: Any) -> str:
     Raises:
         ValueError: JSON has no form for it.
     """
-    if value or not isinstance(value, list | dict):
+    if value or not isinstance(value, list | dict | None):
         return _ENCODER.encode(value)
-    return "[]" if isinstance(value, list) else "{}"
+    return "null" if value is None else "[]" if isinstance(value, list) else "{}"
 
 
 def to_exact_json(value: Any) -> str:

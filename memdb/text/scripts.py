@@ -98,7 +98,7 @@ def bigrams(run: str) -> list[str]:
 
 def cut(folded: str) -> str:
     """Return folded text with every run of an unspaced script as its bigrams and its last character."""
-    return RUN.sub(_cut_run, folded)
+    return folded if folded.isascii() else RUN.sub(_cut_run, folded)
 
 
 def _cut_run(match: re.Match[str]) -> str:
