@@ -24,10 +24,10 @@ from memdb.layers.record import Place
 from memdb.layers.stored_messages import append, newest
 from memdb.layers.window import BEYOND, ConversationMemoryConfig
 from memdb.storage.engine import Engine
-from memdb.storage.fulltext import Within
 from memdb.storage.schema import record
 from memdb.storage.statement import Statement
 from memdb.storage.transaction import Transaction
+from memdb.storage.within import Within
 from memdb.text.check import check_flag
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from memdb.layers.arguments import check_query
 from memdb.layers.message import MESSAGE, Message, ScoredMessage, key_of, message_of
 from memdb.layers.record import Record
 from memdb.storage import fulltext
-from memdb.storage.fulltext import Within
 from memdb.storage.schema import message, record
 from memdb.storage.statement import Statement, each, json_field, param
 from memdb.storage.transaction import Row, Transaction
+from memdb.storage.within import Within
 from memdb.text.query import parse
 
 SHARE, NEXT_SHARE = 0.4, 0.5  # the best neighbour lends this share, each next one half as much again

@@ -18,11 +18,11 @@ from memdb.layers.arguments import check_limit, check_query
 from memdb.layers.record import UNREADABLE, Place, Record, made
 from memdb.storage import fulltext
 from memdb.storage.clock import to_text
-from memdb.storage.fulltext import Within
 from memdb.storage.quarantine import Damage
 from memdb.storage.schema import record, scope
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Row, Transaction
+from memdb.storage.within import Within
 from memdb.text.query import parse
 
 T = TypeVar("T")

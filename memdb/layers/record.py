@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from memdb.errors import MemdbError, SerializationError
 from memdb.scope import Scope
 from memdb.storage.clock import from_text, to_text
-from memdb.storage.fulltext import Within
 from memdb.storage.segments import segments
 from memdb.storage.transaction import Row
+from memdb.storage.within import Within
 from memdb.text.check import check_text
 from memdb.text.json_text import to_json
 

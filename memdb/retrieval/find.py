@@ -21,11 +21,11 @@ from memdb.layers.neighbours import search_leaning
 from memdb.layers.record import Record
 from memdb.layers.runtime.stored_results import LAYER as TOOL_RESULTS
 from memdb.scope import Scope
-from memdb.storage.fulltext import Within
 from memdb.storage.schema import record
 from memdb.storage.statement import Statement, each, param
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import STEMMER
+from memdb.storage.within import Within
 from memdb.text.chat import call_as_text, searchable
 from memdb.text.query import parse
 from memdb.text.snippet import Marker, Snippet

@@ -8,36 +8,30 @@ its k-th score reaches what a row of common terms alone could have.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from memdb.storage.expressions import expression, term_expression
 from memdb.storage.own_counts import MOST_ROWS, MOST_SHARE, OwnIndex, own_index, own_scores
-from memdb.storage.plan import Plan, Query, make_plan, memory_pays, token_pays, widened
+from memdb.storage.plan import Plan, Query, make_plan, memory_pays, own_memory_pays, token_pays, widened
 from memdb.storage.postings.connections import kept_by, make_room
 from memdb.storage.postings.kept import KeptPostings
+from memdb.storage.postings.own import OwnScored
 from memdb.storage.postings.reading import Wanted
 from memdb.storage.postings.search import Scored, fits
 from memdb.storage.schema import RANK
 from memdb.storage.transaction import Transaction
-from memdb.storage.vocabulary import STEMMER, IndexSize, frequencies, size_in
+from memdb.storage.vocabulary import STEMMER, frequencies
+from memdb.storage.within import MINE, Hits, ScopeIndex, Within, enough, scope_of
 from memdb.text.query import MAX_TERMS, Term, limited
 
 MOSTLY_OWN = 0.25  # a scope with this share of the rows drops foreign ones afterwards
 
 # bm25() as an expression: ORDER BY rank sorts all matches in FTS5 first and is 1.3 to 2 times slower. Rowid and score
-# only; the few winners are joined afterwards. +user_id keeps SQLite from walking the user's whole index instead.
-_MINE = """+record.user_id = :user_id
-       AND (:layer IS NULL OR record.layer = :layer)
-       AND (:session_id IS NULL OR record.session_id = :session_id)
-       AND (:category IS NULL OR record.category = :category)
-       AND (record.expires_at IS NULL OR record.expires_at > :now)"""
+# only; the few winners are joined afterwards.
 _RANKED = f"""
 SELECT hit.id, -hit.score,
-       {_MINE} AS mine
+       {MINE} AS mine
   FROM (SELECT rowid AS id, {RANK.replace("bm25(", "bm25(record_search, ")} AS score
           FROM record_search
          WHERE record_search MATCH :match
@@ -49,50 +43,14 @@ _MATCHING = f"""
 SELECT record.id
   FROM record_search CROSS JOIN record ON record.id = record_search.rowid
  WHERE record_search MATCH :match
-   AND {_MINE}
+   AND {MINE}
  LIMIT :limit
 """
-
-_OWN = f"""
-SELECT record.id
-  FROM json_each(:ids) AS hit CROSS JOIN record ON record.id = hit.value
- WHERE {_MINE}
-"""
-
-_SCOPE = """
-SELECT (SELECT id FROM scope WHERE (user_id, layer, session_id) = (:user_id, :layer, :session_id)),
-       (SELECT sum(records) FROM scope
-         WHERE user_id = :user_id AND session_id = :session_id AND (:layer = '' OR layer = :layer)),
-       (SELECT block FROM record_search_data WHERE id = 1)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """Whose records a search sees.
-
-    Args:
-        user_id: the user; their wall.
-        layer: one layer; None for all.
-        session_id: one session of a layer that lives by session; None for all.
-        category: one category; None for all.
-    """
-
-    user_id: str
-    layer: str | None = None
-    session_id: str | None = None
-    category: str | None = None
-
-
-class _Scope(NamedTuple):
-    token: int
-    records: int
-    size: IndexSize
 
 
 def search(
     tx: Transaction, terms: Counter[Term], within: Within, limit: int, *, prune: bool | None = None, own: bool = True
-) -> list[tuple[int, float]]:
+) -> Hits:
     """Return the records that match best.
 
     Args:
@@ -107,22 +65,22 @@ def search(
     Returns:
         (record id, BM25 score > 0), best first, ties by id.
     """
-    scope = _scope(tx, within)
+    scope = scope_of(tx, within)
     if scope is None or limit < 1:
         return []
+    kept = kept_by(tx) if prune is None else None
+    if kept is not None and not kept.catch_up(tx):
+        kept = None
     # A scope that alone has too many rows spares the look at its user.
     if own and prune is None and scope.records <= min(MOST_ROWS, MOST_SHARE * scope.size.rows):
         mine = own_index(tx, within.user_id, scope.size)
         if mine is not None:
-            return _by_own_counts(tx, terms, scope, mine, within, limit)
-    kept = kept_by(tx) if prune is None else None
-    if kept is not None and not kept.catch_up(tx):
-        kept = None
+            return _by_own_counts(tx, kept, terms, scope, mine, within, limit)
     query = _understand(tx, terms, scope, kept)
     if query is None:
         return []
     if kept is not None and (scored := _scored(tx, kept, query)) is not None:
-        found = _own(tx, scored, query, within, limit)
+        found = enough(tx, within, limit, _some_more(limit, query.share), scored.best)
         if len(found) == limit or not scored.left_out:
             return found
     if kept is not None:
@@ -151,24 +109,20 @@ def matching(tx: Transaction, term: Term, within: Within, *, column: str, first:
     Returns:
         Record ids, ascending.
     """
-    token, _, _ = tx.rows(_SCOPE, _scope_values(within))[0]
+    token = within.token(tx)
     if token is None:
         return []
     start = "^ " if first else ""
     forms = dict.fromkeys((Term(term.text, term.phrase), term))
     words = " OR ".join(f"{column} : {start}{form.match()}" for form in forms)
     match = f'scope : "{token}" AND ({words})'
-    rows = tx.rows(_MATCHING, {**_values(within), "now": tx.now, "match": match, "limit": limit})
+    rows = tx.rows(_MATCHING, {**within.values(now=tx.now, match=match), "limit": limit})
     return [record_id for (record_id,) in rows]
 
 
-def _scope(tx: Transaction, within: Within) -> _Scope | None:
-    """Return what is known of the scope of a search, or None where it holds nothing."""
-    token, records, block = tx.rows(_SCOPE, _scope_values(within))[0]
-    return _Scope(token, records, size_in(block)) if token is not None and records else None
-
-
-def _understand(tx: Transaction, terms: Counter[Term], scope: _Scope, kept: KeptPostings | None = None) -> Query | None:
+def _understand(
+    tx: Transaction, terms: Counter[Term], scope: ScopeIndex, kept: KeptPostings | None = None
+) -> Query | None:
     """Return the query with its counts, or None when nothing can match."""
     size = scope.size
     tokens = STEMMER.tokens(word for term in terms for word in term.text.split())
@@ -215,52 +169,64 @@ def _scored(tx: Transaction, kept: KeptPostings, query: Query) -> Scored | None:
     return None
 
 
-def _own(tx: Transaction, scored: Scored, query: Query, within: Within, limit: int) -> list[tuple[int, float]]:
-    """Return the best rows that a search may see: some more are taken, until `limit` are found or none is left."""
-    # So many that seldom fewer than `limit` are the scope's own: the mean and two standard deviations.
-    share = max(query.share, MOSTLY_OWN)
-    fetch = limit if query.share == 1.0 else math.ceil((limit + 2 * math.sqrt(limit * (1 - share))) / share) + 2
-    while True:
-        hits = scored.best(fetch)
-        found = _seen(tx, within, hits)
-        if len(found) >= limit or len(hits) < fetch:
-            return found[:limit]
-        fetch *= 4
+def _some_more(limit: int, share: float) -> int:
+    """Return how many rows to look at, so that seldom fewer than `limit` are the scope's own.
 
-
-def _seen(tx: Transaction, within: Within, hits: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return the hits that a search may see."""
-    ids = json.dumps([number for number, _ in hits])
-    mine = {number for (number,) in tx.rows(_OWN, {**_values(within), "now": tx.now, "ids": ids})}
-    return [hit for hit in hits if hit[0] in mine]
+    That is the mean and two standard deviations, for a scope with that share of the rows.
+    """
+    share = max(share, MOSTLY_OWN)
+    return limit if share == 1.0 else math.ceil((limit + 2 * math.sqrt(limit * (1 - share))) / share) + 2
 
 
 def _by_own_counts(
-    tx: Transaction, asked: Counter[Term], scope: _Scope, mine: OwnIndex, within: Within, limit: int
-) -> list[tuple[int, float]]:
+    tx: Transaction,
+    kept: KeptPostings | None,
+    asked: Counter[Term],
+    scope: ScopeIndex,
+    mine: OwnIndex,
+    within: Within,
+    limit: int,
+) -> Hits:
     """Return the best rows by the user's own counts; more are asked for than wanted, since some may have expired."""
-    if len(asked) > MAX_TERMS:
-        query = _understand(tx, asked, scope)
-        chosen = query.terms if query is not None else {}
+    fetch = limit + 10 if within.category is None else scope.records
+    if kept is not None or len(asked) > MAX_TERMS:
+        query = _understand(tx, asked, scope, kept)
+        if query is None:
+            return []
+        if kept is not None and (scored := _scored_by_own(tx, kept, query, mine)) is not None:
+            return enough(tx, within, limit, fetch, scored.best)
+        if kept is not None:
+            make_room(kept)
+        chosen = query.terms
     else:  # the rarest of all need not be known
         tokens = STEMMER.tokens(word for term in asked for word in term.text.split())
         chosen = limited({term: asked[term] for term in asked if any(map(tokens.get, term.text.split()))})
     terms = {term_expression(term): times for term, times in chosen.items()}
-    fetch = limit + 10 if within.category is None else scope.records
-    while True:
-        scored = own_scores(tx, mine, scope.size, terms, scope.token, fetch)[:fetch]
-        found = _seen(tx, within, scored)
-        if len(found) >= limit or len(scored) < fetch:
-            return found[:limit]
-        fetch *= 4
+
+    def best(count: int) -> Hits:
+        return own_scores(tx, mine, scope.size, terms, scope.token, count)[:count]
+
+    return enough(tx, within, limit, fetch, best)
 
 
-def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) -> list[tuple[int, float]]:
+def _scored_by_own(tx: Transaction, kept: KeptPostings, query: Query, mine: OwnIndex) -> OwnScored | None:
+    """Return what matches, scored over postings in memory; None where FTS5 is quicker, or they would be too many."""
+    wanted = {term: _wanted(query, term) for term in query.terms}
+    missing = {term: kept.asked(word) for term, word in wanted.items() if not kept.has(word)}
+    if own_memory_pays(query, missing, mine.rows / query.size.rows) and fits(query, wanted):
+        terms = Counter[Wanted]()  # two words may be one token
+        for term, word in wanted.items():
+            terms[word] += query.terms[term]
+        return OwnScored(tx, kept, mine, terms, query.token if query.records < mine.rows else None)
+    return None
+
+
+def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) -> Hits:
     """Run a plan until `limit` rows of the scope are found or none is left."""
     # A pruned plan names the token anyway; once more, to keep foreign rows out, pays where most rows are foreign.
     scoped = query.share < MOSTLY_OWN if plan.common else token_pays(query, plan)
     match = expression(query, plan, scoped=scoped)
-    values = {**_values(within), "now": tx.now, "match": match}
+    values = within.values(now=tx.now, match=match)
     share = 1.0 if scoped else query.share
     # Some more than needed cost nothing beside a second question, which would double the time.
     fetch = limit if share == 1.0 else math.ceil(1.5 * limit / max(share, 0.001)) + 10
@@ -270,16 +236,3 @@ def _ask(tx: Transaction, query: Query, plan: Plan, within: Within, limit: int) 
         if len(found) >= limit or len(rows) < fetch:
             return found[:limit]
         fetch *= 4
-
-
-def _values(within: Within) -> dict[str, str | None]:
-    return {
-        "user_id": within.user_id,
-        "layer": within.layer,
-        "session_id": within.session_id,
-        "category": within.category,
-    }
-
-
-def _scope_values(within: Within) -> dict[str, str]:
-    return {"user_id": within.user_id, "layer": within.layer or "", "session_id": within.session_id or ""}

@@ -32,7 +32,7 @@ from memdb.storage.schema import WEIGHTS
 from memdb.storage.transaction import Transaction
 from memdb.storage.vocabulary import IndexSize, varints
 
-# Up to this share of the rows, and so many of them, own counts are used: a token's list is walked twice for each term.
+# Up to this share of the rows, and so many of them, own counts are used: FTS5 walks a token's list twice for each term.
 # 100,000 rows, times by those with all rows counted: a user with 0.1, 1 and 10 % of them 0.8, 1.6 and 2.6 for 5 words
 # of middling frequency, 0.7, 0.8 and 1.6 for a question of 10 words; with 50 % 4.3 and 3.3.
 MOST_SHARE, MOST_ROWS = 0.5, 10_000
@@ -84,12 +84,10 @@ class OwnIndex:
     Args:
         token: the user's token.
         rows: how many rows the user has in the index.
-        mean_length: of these, in tokens; of more than SAMPLED_ROWS that of the newest so many.
     """
 
     token: int
     rows: int
-    mean_length: float
 
 
 def own_index(tx: Transaction, user_id: str, size: IndexSize) -> OwnIndex | None:
@@ -97,11 +95,16 @@ def own_index(tx: Transaction, user_id: str, size: IndexSize) -> OwnIndex | None
     token, rows = tx.rows(_USER, {"user_id": user_id})[0]
     if token is None or not 0 < (rows or 0) <= min(MOST_ROWS, MOST_SHARE * size.rows):
         return None
-    lengths = tx.kept("mean lengths")
-    if token not in lengths:
-        sizes = [_length(block) for (block,) in tx.rows(_LENGTHS, (f'scope : "{token}"',))]
-        lengths[token] = sum(sizes) / max(len(sizes), 1)
-    return OwnIndex(token, rows, lengths[token]) if lengths[token] else None
+    return OwnIndex(token, rows)
+
+
+def mean_length(tx: Transaction, mine: OwnIndex) -> float:
+    """Return how many tokens a row of a user has, by the newest SAMPLED_ROWS; 1.0 where these are empty."""
+    lengths, match = tx.kept("mean lengths"), f'scope : "{mine.token}"'
+    if match not in lengths:
+        sizes = [_length(block) for (block,) in tx.rows(_LENGTHS, (match,))]
+        lengths[match] = sum(sizes) / max(len(sizes), 1) or 1.0
+    return float(lengths[match])
 
 
 def own_scores(
@@ -167,7 +170,8 @@ class _Reader:
     """Takes apart what bm25() says of rows."""
 
     def __init__(self, tx: Transaction, mine: OwnIndex, size: IndexSize, scope: int) -> None:
-        self._tx, self._mine, self._scope = tx, mine, scope
+        self._tx, self._scope = tx, scope
+        self._mean = mean_length(tx, mine)
         self._shared_mean = size.tokens / max(size.rows, 1)
         self._norms: dict[int, tuple[float, float]] = {}
 
@@ -182,7 +186,7 @@ class _Reader:
         for at, row, once, twice, block in rows:
             if row not in norms:
                 length = _length(block)
-                norms[row] = norm(length, self._shared_mean), norm(length, self._mine.mean_length)
+                norms[row] = norm(length, self._shared_mean), norm(length, self._mean)
             shared_norm, own_norm = norms[row]
             frequency = round(shared_norm / _norm_by_frequency(once, twice), _FREQUENCY_DIGITS)
             yield at, row, share(frequency, own_norm)

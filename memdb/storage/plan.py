@@ -122,8 +122,20 @@ def memory_pays(query: Query, missing: Mapping[Term, int]) -> bool:
     Args:
         missing: those, and how often each was asked: what was asked before will be asked again, so it may cost more.
     """
-    reading = sum((TERM_US + READ_US * query.rows_with[term]) / times for term, times in missing.items())
-    return _cost(query, make_plan(query, prune=None)) > IN_MEMORY_US + reading
+    return _cost(query, make_plan(query, prune=None)) > IN_MEMORY_US + _reading(query, missing)
+
+
+def own_memory_pays(query: Query, missing: Mapping[Term, int], share: float) -> bool:
+    """Whether the same holds for a user with that share of the rows, who is ranked by own counts.
+
+    FTS5 walks each term twice, and each of the user's rows is scored under two weights.
+    """
+    walked = sum(query.rows_with[term] for term in query.terms)
+    return 2 * (POSTING_US + ROW_US * share) * walked > IN_MEMORY_US + _reading(query, missing)
+
+
+def _reading(query: Query, missing: Mapping[Term, int]) -> float:
+    return sum((TERM_US + READ_US * query.rows_with[term]) / times for term, times in missing.items())
 
 
 def _cost(query: Query, plan: Plan) -> float:

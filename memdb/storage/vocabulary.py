@@ -50,18 +50,17 @@ class Stemmer:
         self._cache.update(dict.fromkeys(words, ()))
         table.execute("BEGIN")
         try:
-            table.execute(
-                "INSERT INTO word (rowid, text) SELECT key + 1, value FROM json_each(?)", (json.dumps(words),)
-            )
-            for row, token in table.execute("SELECT doc, term FROM token ORDER BY doc, offset"):
-                self._cache[words[row - 1]] += (token,)
+            table.executemany("INSERT INTO word (rowid, text) VALUES (?, ?)", enumerate(words))
+            for row, _, token in sorted(table.execute("SELECT doc, offset, term FROM token")):
+                self._cache[words[row]] += (token,)
         finally:
             table.rollback()  # leaves the table empty
 
     @staticmethod
     def _open() -> sqlite3.Connection:
         table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        table.execute(f"CREATE VIRTUAL TABLE word USING fts5(text, tokenize='{TOKENIZER}')")
+        # Without content and sizes, which a token does not need, a word takes two thirds of the time.
+        table.execute(f"CREATE VIRTUAL TABLE word USING fts5(text, content='', columnsize=0, tokenize='{TOKENIZER}')")
         table.execute("CREATE VIRTUAL TABLE token USING fts5vocab(word, instance)")
         return table
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +14,15 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import KnowledgePage, MemoryItem
-from memdb.storage.fulltext import Within, search
-from memdb.storage.own_counts import NO_RECORDS, own_index
+from memdb.storage import fulltext, plan
+from memdb.storage.fulltext import search
+from memdb.storage.own_counts import NO_RECORDS, mean_length, own_index
+from memdb.storage.postings import connections, kept
+from memdb.storage.postings.own import OwnScored
 from memdb.storage.vocabulary import index_size
+from memdb.storage.within import Within
 from memdb.text.query import parse
-from tests.properties.running import run
+from tests.properties.running import a_file, run
 from tests.properties.test_pruning import agree, queries, text
 from tests.strategies import SAME_EVERY_TIME
 
@@ -83,6 +89,40 @@ def test_a_user_among_others_finds_what_a_user_alone_finds(seed: int, count: int
     run(go)
 
 
+@settings(SAME_EVERY_TIME, max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from([1, 10, 1000]))
+def test_postings_in_memory_give_the_same_whatever_was_written(seed: int, k: int) -> None:
+    chance, used = random.Random(seed), list[int]()
+
+    class Counted(OwnScored):
+        def best(self, count: int) -> list[tuple[int, float]]:
+            used.append(count)
+            return super().best(count)
+
+    async def go(path: Path) -> None:
+        async with memdb.open(path, durability="normal", readers=1) as db:
+            await db.memory("others").pages.add_pages(pages(chance, 300, 20))
+            await write(db, chance, 60)
+            for _ in range(8):
+                await db.memory(chance.choice(["me", "others"])).pages.add_pages(pages(chance, 30, 20), replace=True)
+                for query in queries(chance):
+                    for within in WITHIN:
+                        here = await found(db, query, within, k)
+                        with pytest.MonkeyPatch.context() as patched:
+                            patched.setattr(fulltext, "kept_by", lambda tx: None)
+                            full = await found(db, query, within, k)
+                            beyond = await found(db, query, within, k + 1)
+                        agree(here, full, beyond)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched, a_file() as path:
+        patched.setattr(fulltext, "OwnScored", Counted)
+        patched.setattr(plan, "IN_MEMORY_US", -1e9)
+        patched.setattr(kept, "MAX_FRESH", chance.choice([10, 60, 1000]))
+        patched.setattr(connections, "MAX_BYTES", chance.choice([10_000, 16 * 2**20]))
+        asyncio.run(go(path))
+    assert used
+
+
 def counted(tx: Any) -> Any:
     return own_index(tx, "me", index_size(tx))
 
@@ -117,4 +157,4 @@ async def test_who_has_most_of_a_file_is_counted_with_all(db: memdb.Database, ow
         await db.memory(user).pages.add_pages(many)
     own = await db.read(lambda tx: own_index(tx, owner, index_size(tx)))
     assert (own is None) == (owner == "alice")
-    assert own is None or (own.rows, own.mean_length) == (10, 4.0)
+    assert own is None or (own.rows, await db.read(lambda tx: mean_length(tx, own))) == (10, 4.0)

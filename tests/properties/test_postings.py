@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import memdb
 from memdb import KnowledgePage, MemoryItem
 from memdb.storage import plan
-from memdb.storage.fulltext import Within, search
+from memdb.storage.fulltext import search
 from memdb.storage.postings import connections, kept
+from memdb.storage.within import Within
 from memdb.text.query import parse
 from tests.hostile.shell import NOW, shell
 from tests.properties.running import a_file

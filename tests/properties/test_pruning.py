@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import memdb
 from memdb import KnowledgePage, MemoryItem
 from memdb.storage import fulltext
-from memdb.storage.fulltext import Within, search
+from memdb.storage.fulltext import search
 from memdb.storage.plan import make_plan
+from memdb.storage.within import Within, scope_of
 from memdb.text.query import parse
 from tests.properties.running import run
 from tests.strategies import SAME_EVERY_TIME
@@ -135,7 +136,7 @@ async def test_common_words_are_pruned_at_all(db: memdb.Database) -> None:
     query = parse("memory agent1 agent2 rare7")
 
     def plan(tx: Any) -> Any:
-        scope = fulltext._scope(tx, Within("alice", "page"))
+        scope = scope_of(tx, Within("alice", "page"))
         assert scope is not None
         understood = fulltext._understand(tx, query, scope)
         assert understood is not None

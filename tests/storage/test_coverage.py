@@ -8,8 +8,8 @@ from memdb import Database
 from memdb.storage import coverage as module
 from memdb.storage import fulltext
 from memdb.storage.coverage import coverage
-from memdb.storage.fulltext import Within
 from memdb.storage.transaction import Transaction
+from memdb.storage.within import Within
 from memdb.text.query import parse
 
 TEXTS = [

@@ -10,9 +10,10 @@ import pytest
 import memdb
 from memdb import KnowledgePage
 from memdb.storage import fulltext
-from memdb.storage.fulltext import Within, search
+from memdb.storage.fulltext import search
 from memdb.storage.postings import connections
 from memdb.storage.postings.kept import KeptPostings
+from memdb.storage.within import Within
 from memdb.text.query import parse
 from tests.hostile.shell import NOW, shell
 

@@ -32,8 +32,8 @@ from memdb.retrieval.find import Hit, about, id_of
 from memdb.retrieval.ranking import RetrievalResult, ScoredItem
 from memdb.scope import Scope
 from memdb.storage import fulltext
-from memdb.storage.fulltext import Within
 from memdb.storage.transaction import Transaction
+from memdb.storage.within import Within
 from memdb.text.chat import call_as_text, day, searchable
 from memdb.text.packing import stretch
 from memdb.text.query import parse

@@ -15,10 +15,10 @@ from memdb.retrieval.find import SOME_MORE
 from memdb.retrieval.meaning.fusion import POOL, Background, fuse
 from memdb.retrieval.meaning.service import Ready
 from memdb.storage import fulltext
-from memdb.storage.fulltext import Within
 from memdb.storage.nearest import Nearest, nearest
 from memdb.storage.transaction import Transaction
 from memdb.storage.vectors import Comparer, Space
+from memdb.storage.within import Within
 from memdb.text.query import parse
 
 Ranking = list[tuple[int, float]]
