@@ -126,25 +126,33 @@ class KeptPostings:
 
     def of(self, tx: Transaction, wanted: Wanted) -> tuple[Postings, Postings]:
         """Return a term's postings: those of old rows, those of fresh ones."""
-        found = self._kept.pop(wanted, None)
+        found = self._kept.get(wanted)
         if found is None:
             found = self._old(read(tx, wanted))
-        else:
-            self._bytes -= found.bytes
+            self._keep(wanted, found)
         if found.stale != self._stales:
             good = ~self._stale[found.rows]
+            self._bytes -= found.bytes
             found = Postings(found.rows[good], found.frequencies[good], self._stales)
-        self._kept[wanted] = found
-        self._bytes += found.bytes
+            self._keep(wanted, found)
+        self._kept.move_to_end(wanted)
+        if not len(self._fresh):
+            return found, self._nothing
         fresh = self._of_fresh.get(wanted)
         if fresh is None:
-            fresh = self._of_fresh[wanted] = _compact(*read(self._fresh, wanted)) if len(self._fresh) else self._nothing
+            fresh = self._of_fresh[wanted] = Postings(*read(self._fresh, wanted), 0)
         return found, fresh
+
+    def _keep(self, wanted: Wanted, found: Postings) -> None:
+        self._kept[wanted] = found
+        self._bytes += found.bytes
 
     def _old(self, found: Read) -> Postings:
         rows, frequencies = found
-        old = rows <= self._base
-        return _compact(rows[old], frequencies[old])
+        if len(rows) and rows[-1] > self._base:
+            old = rows <= self._base
+            rows, frequencies = rows[old], frequencies[old]
+        return Postings(rows, frequencies, -1)
 
     def learn_lengths(self, tx: Transaction, rows: NDArray[np.int64]) -> None:
         """Read the lengths of rows, ascending."""
@@ -182,8 +190,7 @@ class KeptPostings:
             return
         for token, found in zip(missing, read_short(tx, missing, most), strict=True):
             if found is not None:
-                self._kept[Wanted("token", token)] = postings = self._old(found)
-                self._bytes += postings.bytes
+                self._keep(Wanted("token", token), self._old(found))
             else:
                 self._long.add(token)
         if len(self._long) > MAX_ASKED:
@@ -193,10 +200,3 @@ class KeptPostings:
         """Forget what was used longest ago until no more than `most` bytes are kept."""
         while self.bytes > most and self._kept:
             self._bytes -= self._kept.popitem(last=False)[1].bytes
-
-
-def _compact(rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Postings:
-    np = numpy()
-    tenths = np.rint(frequencies * 10)
-    kind = np.uint16 if tenths.max(initial=0) < 65_536 else np.uint32
-    return Postings(rows.astype(np.uint32), tenths.astype(kind), -1)

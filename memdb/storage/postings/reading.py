@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from memdb.storage.bm25 import K1_PLUS_1, idf, norm
 from memdb.storage.matrix import numpy
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PLACES = 10  # a term's frequency is a sum of weights, which are tenths
+PLACES = 10  # a term's frequency is a sum of weights, which are tenths: it is kept as so many of these
 
 _NUMBERED = " ".join(f"WHEN '{name}' THEN {at}" for at, name in enumerate(WEIGHTS))
-_WEIGHTS = list(WEIGHTS.values())
+_TENTHS = [round(weight * PLACES) for weight in WEIGHTS.values()]
 _SCOPE_COLUMN = list(WEIGHTS).index("scope")
 # One text: a row each would take four times as long. Eight columns at most, so that the low three bits tell which.
 _INSTANCES = f"SELECT group_concat(doc * 8 + CASE col {_NUMBERED} END) FROM record_instance WHERE term = ?"
@@ -55,10 +55,21 @@ class Wanted(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Postings as they are read: rows, ascending, and how often each holds the term, by the weights of its columns."""
+    """Postings as they are read.
 
-    rows: NDArray[np.int64]
-    frequencies: NDArray[np.float64]
+    Args:
+        rows: ascending.
+        frequencies: how often each holds the term, in tenths, by the weights of its columns.
+    """
+
+    rows: NDArray[np.uint32]
+    frequencies: NDArray[Any]
+
+
+def _read(rows: NDArray[np.int64], tenths: NDArray[Any]) -> Read:
+    """Return postings in the narrowest types that hold them."""
+    np = numpy()
+    return Read(rows.astype(np.uint32), tenths.astype(np.uint16 if tenths.max(initial=0) < 65_536 else np.uint32))
 
 
 def read(index: Index, wanted: Wanted) -> Read:
@@ -74,9 +85,9 @@ def read(index: Index, wanted: Wanted) -> Read:
     rows, column = found[kept], column[kept]
     del found, kept
     if not len(rows):
-        return Read(rows, np.zeros(0))
+        return _read(rows, column)
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-    return Read(rows[first], np.add.reduceat(np.array(_WEIGHTS)[column], first))
+    return _read(rows[first], np.add.reduceat(np.array(_TENTHS)[column], first))
 
 
 def read_short(index: Index, tokens: Sequence[str], most: int) -> list[Read | None]:
@@ -91,14 +102,17 @@ def read_short(index: Index, tokens: Sequence[str], most: int) -> list[Read | No
     of = np.repeat(np.arange(len(tokens)), counts)
     column = found & 7
     kept = column != _SCOPE_COLUMN
-    of, rows, weights = of[kept], found[kept] >> 3, np.array(_WEIGHTS)[column[kept]]
+    of, rows, tenths = of[kept], found[kept] >> 3, np.array(_TENTHS)[column[kept]]
     if not len(rows):
-        return [None if count >= most else Read(rows, weights) for count in counts]
+        return [None if count >= most else _read(rows, tenths) for count in counts]
     first = np.flatnonzero(np.concatenate(([True], (rows[1:] != rows[:-1]) | (of[1:] != of[:-1]))))
-    frequencies, rows = np.add.reduceat(weights, first), rows[first]
-    ends = np.searchsorted(of[first], np.arange(len(tokens) + 1))
+    all_rows, frequencies = _read(rows[first], np.add.reduceat(tenths, first))
+    ends = np.searchsorted(of[first], np.arange(len(tokens) + 1)).tolist()
     parts = zip(counts, ends[:-1], ends[1:], strict=True)
-    return [None if count >= most else Read(rows[at:end], frequencies[at:end]) for count, at, end in parts]
+    # Copies, so that a term that is kept holds nothing of those that are not.
+    return [
+        None if count >= most else Read(all_rows[at:end].copy(), frequencies[at:end].copy()) for count, at, end in parts
+    ]
 
 
 def _matched(index: Index, match: str) -> Read:
@@ -108,7 +122,7 @@ def _matched(index: Index, match: str) -> Read:
     rows, size = scored[:, 0].astype(np.int64), index_size(index)
     share = scored[:, 1] / idf(size.rows, len(rows))
     added = norm(lengths(index, rows)[1], size.tokens / max(size.rows, 1))
-    return Read(rows, np.round(share * added / (K1_PLUS_1 - share) * PLACES) / PLACES)
+    return _read(rows, np.rint(share * added / (K1_PLUS_1 - share) * PLACES))
 
 
 def lengths(index: Index, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -140,6 +154,8 @@ def _varint_parts(block: bytes) -> NDArray[np.int64]:
     """Return what each byte of a row of varints adds to their sum: seven bits, times 128 for each byte that follows."""
     np = numpy()
     read = np.frombuffer(block, dtype=np.uint8).astype(np.int64)
+    if block.isascii():  # no byte follows another
+        return read  # type: ignore[no-any-return]
     ends = np.flatnonzero(read < 128)
     following = ends[np.searchsorted(ends, np.arange(len(read)))] - np.arange(len(read))
     return (read & 127) << (7 * following)  # type: ignore[no-any-return]
