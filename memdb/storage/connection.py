@@ -10,12 +10,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import aiosqlite
 from aiosqlite.core import _STOP_RUNNING_SENTINEL
 
 from memdb.errors import Busy, Corrupt, InvalidInput, MemdbError, NotAMemdbFile, SerializationError, StorageError
+
+if TYPE_CHECKING:
+    from memdb.storage.postings.kept import KeptPostings
 
 T = TypeVar("T")
 
@@ -107,10 +110,24 @@ class Landing(NamedTuple):
 
 
 class Connection(sqlite3.Connection):
-    """The driver's connection, with room for what holds as long as the file is not written to."""
+    """The driver's connection, with room for what it keeps in memory of its file.
+
+    Args:
+        kept_for: the state of the file that `kept` holds for.
+        kept: what holds as long as the file is not written to.
+        has_searched: whether it was searched on.
+        postings: see memdb.storage.postings.
+    """
 
     kept_for: int | None = None
     kept: dict[str, dict[str, Any]] = {}
+    has_searched = False
+    postings: KeptPostings | None = None
+
+    def close(self) -> None:
+        """Close it and keep nothing: the driver's own cycles of references let it live on for a while."""
+        self.kept, self.postings = {}, None
+        super().close()
 
 
 def _work(queue: SimpleQueue[tuple[asyncio.Future[Any] | Landing | None, Callable[[], Any]]]) -> None:

@@ -161,9 +161,10 @@ class Transaction:
             ) from error
 
     @property
-    def keeper(self) -> sqlite3.Connection | None:
-        """The connection, as the key of what is kept beyond this transaction; None where nothing may be kept."""
-        return self._connection if self._keeps and not self.writing else None
+    def keeper(self) -> Connection | None:
+        """The connection, for what is kept beyond this transaction; None where nothing may be kept."""
+        connection = self._connection
+        return connection if self._keeps and not self.writing and isinstance(connection, Connection) else None
 
     def kept(self, name: str) -> dict[str, Any]:
         """Return the dictionary `name` that lives until the file is written to; a new one where that is unsure.

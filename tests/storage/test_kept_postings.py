@@ -68,7 +68,7 @@ async def test_a_process_that_searches_once_keeps_nothing(path: Path) -> None:
     async with memdb.open(path, readers=1) as db:
         await filled(db, 50)
         await db.memory("alice").pages.search(QUERY)
-        assert await db.read(lambda tx: connections._by_connection[tx._connection]) is None
+        assert await db.read(lambda tx: tx.keeper.postings) is None
 
 
 async def test_no_more_is_kept_than_all_connections_may(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

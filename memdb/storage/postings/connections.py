@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from threading import Lock
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from memdb.storage.matrix import numpy
 from memdb.storage.postings.kept import MOST_ROWS, KeptPostings
 from memdb.storage.transaction import Transaction
 
-MAX_BYTES = 8 * 1024 * 1024  # of all connections of a process; the postings used longest ago go first
+# Of all connections of a process; the postings used longest ago go first. A connection that comes later has an equal
+# share all the same: the others make room at their own next search.
+MAX_BYTES = 8 * 1024 * 1024
 
 # Whether all is there that keeps postings true, and the file is small enough for it.
 _FIT = f"""
@@ -19,7 +20,7 @@ SELECT count(*) = 5 AND coalesce((SELECT max(id) FROM record), 0) <= {MOST_ROWS}
 """
 
 _lock = Lock()
-_by_connection: WeakKeyDictionary[sqlite3.Connection, KeptPostings | None] = WeakKeyDictionary()
+_all: WeakSet[KeptPostings] = WeakSet()
 
 
 def kept_by(tx: Transaction) -> KeptPostings | None:
@@ -31,15 +32,13 @@ def kept_by(tx: Transaction) -> KeptPostings | None:
     connection = tx.keeper
     if connection is None:
         return None
+    first, connection.has_searched = not connection.has_searched, True
+    if first or connection.postings is not None or not _fits(tx) or numpy() is None:
+        return connection.postings
+    connection.postings = KeptPostings()
     with _lock:
-        first = connection not in _by_connection
-        kept = _by_connection.setdefault(connection, None)
-    if first or kept is not None or not _fits(tx) or numpy() is None:
-        return kept
-    kept = KeptPostings()
-    with _lock:
-        _by_connection[connection] = kept
-    return kept
+        _all.add(connection.postings)
+    return connection.postings
 
 
 def _fits(tx: Transaction) -> bool:
@@ -53,5 +52,5 @@ def _fits(tx: Transaction) -> bool:
 def make_room(kept: KeptPostings) -> None:
     """Keep what all connections keep within MAX_BYTES, by what this one gives up."""
     with _lock:
-        others = sum(other.bytes for other in _by_connection.values() if other is not None and other is not kept)
-    kept.shrink(MAX_BYTES - others)
+        others = [other.bytes for other in _all if other is not kept]
+    kept.shrink(max(MAX_BYTES - sum(others), MAX_BYTES // (len(others) + 1)))

@@ -199,4 +199,6 @@ class KeptPostings:
     def shrink(self, most: int) -> None:
         """Forget what was used longest ago until no more than `most` bytes are kept."""
         while self.bytes > most and self._kept:
-            self._bytes -= self._kept.popitem(last=False)[1].bytes
+            wanted, postings = self._kept.popitem(last=False)
+            self._bytes -= postings.bytes
+            self._asked.pop(wanted, None)  # not to be read again at once, which costs more than FTS5 would take
