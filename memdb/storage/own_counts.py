@@ -30,7 +30,7 @@ from heapq import nlargest
 from memdb.storage.bm25 import K1_PLUS_1, LEAST_IDF, idf, norm, share
 from memdb.storage.schema import WEIGHTS
 from memdb.storage.transaction import Transaction
-from memdb.storage.vocabulary import IndexSize, varints
+from memdb.storage.vocabulary import IndexSize, tokens_in
 
 # Up to this share of the rows, and so many of them, own counts are used: FTS5 walks a token's list twice for each term.
 # 100,000 rows, times by those with all rows counted: a user with 0.1, 1 and 10 % of them 0.8, 1.6 and 2.6 for 5 words
@@ -102,7 +102,7 @@ def mean_length(tx: Transaction, mine: OwnIndex) -> float:
     """Return how many tokens a row of a user has, by the newest SAMPLED_ROWS; 1.0 where these are empty."""
     lengths, match = tx.kept("mean lengths"), f'scope : "{mine.token}"'
     if match not in lengths:
-        sizes = [_length(block) for (block,) in tx.rows(_LENGTHS, (match,))]
+        sizes = [tokens_in(block) for (block,) in tx.rows(_LENGTHS, (match,))]
         lengths[match] = sum(sizes) / max(len(sizes), 1) or 1.0
     return float(lengths[match])
 
@@ -185,7 +185,7 @@ class _Reader:
         norms = self._norms
         for at, row, once, twice, block in rows:
             if row not in norms:
-                length = _length(block)
+                length = tokens_in(block)
                 norms[row] = norm(length, self._shared_mean), norm(length, self._mean)
             shared_norm, own_norm = norms[row]
             frequency = round(shared_norm / _norm_by_frequency(once, twice), _FREQUENCY_DIGITS)
@@ -205,8 +205,3 @@ def _counted(tx: Transaction, mine: OwnIndex, terms: Iterable[str]) -> list[int]
     if missing:
         known.update((missing[at], count) for at, count in tx.rows(_COUNTED, (json.dumps(missing),)))
     return [known[match] for match in asked]
-
-
-def _length(block: bytes) -> int:
-    """Return how many tokens a row has: FTS5 keeps those of each column as varints, of one byte below 128."""
-    return sum(block) if max(block, default=0) < 128 else sum(varints(block))

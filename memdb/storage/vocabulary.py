@@ -119,6 +119,11 @@ def varints(block: bytes) -> Iterable[int]:
         value = 0
 
 
+def tokens_in(block: bytes) -> int:
+    """Return how many tokens a row has: FTS5 keeps those of each column as varints, of one byte below 128."""
+    return sum(block) if max(block, default=0) < 128 else sum(varints(block))
+
+
 def frequencies(tx: Transaction, tokens: Iterable[str]) -> dict[str, int]:
     """Return how many rows hold each token, exactly, in this snapshot; a token that none holds is left out.
 
