@@ -168,3 +168,34 @@ def test_a_forked_child_may_open_the_file_itself(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert (done.stdout, done.stderr) == ("child 0\n3 []\n", "")
+
+
+def test_a_lock_that_was_held_when_a_child_was_forked_is_free_in_the_child(tmp_path: Path) -> None:
+    """Every lock of the library that is no handle's own: another thread of the parent may hold it just then."""
+    done = script(
+        """
+        import importlib, os, pkgutil, signal, sys, threading, memdb
+        for module in pkgutil.walk_packages(memdb.__path__, "memdb."):
+            if ".cli" not in module.name and not module.name.endswith("__main__"):
+                try:
+                    importlib.import_module(module.name)
+                except ImportError:  # of an extra
+                    pass
+        def locks():
+            modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("memdb.")]
+            found = [value for module in modules for value in vars(module).values()]
+            found += [inner for value in found if type(value).__module__.startswith("memdb.")
+                      for inner in getattr(value, "__dict__", {}).values()]
+            return [value for value in found if isinstance(value, type(threading.Lock()))]
+        held = locks()
+        for lock in dict.fromkeys(held):
+            lock.acquire()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(sum(not lock.acquire(timeout=0.1) for lock in dict.fromkeys(locks())))
+        print(len(set(held)) >= 3, os.waitpid(child, 0)[1])
+        """,
+        folder=tmp_path,
+    )
+    assert (done.stdout, done.stderr) == ("True 0\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from weakref import WeakSet
 
@@ -21,6 +22,16 @@ SELECT count(*) = 5 AND coalesce((SELECT max(id) FROM record), 0) <= {MOST_ROWS}
 
 _lock = Lock()
 _all: WeakSet[KeptPostings] = WeakSet()
+
+
+def _renew() -> None:
+    """Start anew in a forked child: another thread may have held the lock, and what is kept is the parent's."""
+    global _lock, _all
+    _lock, _all = Lock(), WeakSet()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 def kept_by(tx: Transaction) -> KeptPostings | None:

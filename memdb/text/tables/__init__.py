@@ -69,6 +69,16 @@ _lock = threading.Lock()
 _encodings: dict[str, Encoding] = {}  # by table, for the life of the process: 40 MB for cl100k_base, 80 for o200k_base
 
 
+def _renew() -> None:
+    """Start anew in a forked child: another thread may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
 def load(table: Table, *, allow_network: bool) -> Encoding | None:
     """Return the encoding of a table without its special tokens, read at most once per process.
 
