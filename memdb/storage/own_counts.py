@@ -34,7 +34,8 @@ from memdb.storage.vocabulary import IndexSize, tokens_in
 
 # Up to this share of the rows, and so many of them, own counts are used: FTS5 walks a token's list twice for each term.
 # 100,000 rows, times by those with all rows counted: a user with 0.1, 1 and 10 % of them 0.8, 1.6 and 2.6 for 5 words
-# of middling frequency, 0.7, 0.8 and 1.6 for a question of 10 words; with 50 % 4.3 and 3.3.
+# of middling frequency, 0.7, 0.8 and 1.6 for a question of 10 words; with 50 % 4.3 and 3.3. Over postings in memory
+# (memdb.storage.postings.own) 1.0, 0.9 and 0.8, and 0.5, 0.4 and 0.6.
 MOST_SHARE, MOST_ROWS = 0.5, 10_000
 # The newest so many rows of a user say how long their texts are; of more, all would cost 10 ms for 10,000 rows.
 SAMPLED_ROWS = 500
