@@ -35,15 +35,16 @@ class OwnScored:
         np = numpy()
         self._rows = rows = _rows_of(tx, kept, mine.token)
         kept.learn_lengths(tx, rows[kept.lengths[rows] == 0])
-        lengths = kept.lengths[rows]
-        added = norm(lengths, float(lengths[-SAMPLED_ROWS:].mean()) or 1.0) if len(rows) else lengths
-        self._places: NDArray[Any] | None = None
+        found = [[self._held(part) for part in kept.of(tx, wanted) if len(part.rows)] for wanted in terms]
+        held = [sum(len(places) for places, _ in parts) for parts in found]
+        weights = [times * idf(len(rows), count) for times, count in zip(terms.values(), held, strict=True)]
         self._scores = np.zeros(len(rows))
-        for wanted, times in terms.items():
-            parts = [self._held(part) for part in kept.of(tx, wanted)]
-            weight = times * idf(len(rows), sum(len(places) for places, _ in parts))
-            for places, tenths in parts:
-                self._scores[places] += weight * share(tenths / 10, added[places])
+        if any(held):
+            places = np.concatenate([places for parts in found for places, _ in parts])
+            tenths = np.concatenate([tenths for parts in found for _, tenths in parts])
+            lengths = kept.lengths[rows]
+            added = norm(lengths, float(lengths[-SAMPLED_ROWS:].mean()))
+            self._scores = np.bincount(places, np.repeat(weights, held) * share(tenths / 10, added[places]), len(rows))
         if scope is not None:
             self._scores[~np.isin(rows, _rows_of(tx, kept, scope))] = 0.0
         make_room(kept)
