@@ -9,8 +9,9 @@ import pytest
 
 import memdb
 from memdb import KnowledgePage
-from memdb.storage import fulltext
+from memdb.storage import fulltext, plan
 from memdb.storage.fulltext import search
+from memdb.storage.own_counts import SAMPLED_ROWS
 from memdb.storage.postings import connections
 from memdb.storage.postings.kept import KeptPostings
 from memdb.storage.within import Within
@@ -119,3 +120,18 @@ async def test_an_index_that_is_made_anew_is_read_anew(path: Path) -> None:
         assert (await pages.search(QUERY, 1))[0].id == "7"
         assert (await db.check(repair=True)).repaired
         assert (await pages.search(QUERY, 1))[0].id == "8"
+
+
+async def test_a_user_whose_newest_records_are_empty_is_found_by_either_way(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "IN_MEMORY_US", -1e9)
+    async with memdb.open(path, readers=1) as db:
+        await filled(db)
+        mine = db.memory("bob").pages
+        await mine.add_page(KnowledgePage(id="old", title="walrus", content="rare7"))
+        await mine.add_pages([KnowledgePage(id=f"{n}", title="", content="") for n in range(SAMPLED_ROWS)])
+        in_memory = [await mine.search_scored(QUERY) for _ in range(3)][-1]
+        monkeypatch.setattr(fulltext, "kept_by", lambda tx: None)
+        assert [hit.page.id for hit in in_memory] == ["old"]
+        assert in_memory[0].score == pytest.approx((await mine.search_scored(QUERY))[0].score)

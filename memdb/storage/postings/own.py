@@ -43,7 +43,7 @@ class OwnScored:
             places = np.concatenate([places for parts in found for places, _ in parts])
             tenths = np.concatenate([tenths for parts in found for _, tenths in parts])
             lengths = kept.lengths[rows]
-            added = norm(lengths, float(lengths[-SAMPLED_ROWS:].mean()))
+            added = norm(lengths, float(lengths[-SAMPLED_ROWS:].mean()) or 1.0)
             self._scores = np.bincount(places, np.repeat(weights, held) * share(tenths / 10, added[places]), len(rows))
         if scope is not None:
             self._scores[~np.isin(rows, _rows_of(tx, kept, scope))] = 0.0
