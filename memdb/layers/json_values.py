@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from memdb.errors import InvalidInput
@@ -25,7 +25,7 @@ def check_json(value: Any, name: str) -> Any:
     """
     if _fits(value, MAX_METADATA_BYTES):  # nearly all: a third of the time of what can say what is wrong
         return value
-    _check_node(value, name, 0, _check_leaf)
+    _check_node(value, name, 0, _check_leaf, _nodes_of(MAX_METADATA_BYTES))
     if len(to_json(value).encode()) > MAX_METADATA_BYTES:
         raise InvalidInput(f"{name} is larger than {MAX_METADATA_BYTES:,} bytes as JSON; put large texts into content")
     return value
@@ -42,7 +42,7 @@ def exact_json(value: Any, name: str) -> str:
     """
     if _fits(value, MAX_CONTENT_BYTES):  # nearly all: what SQLite can hold is fine here, too
         return to_exact_json(value)
-    _check_node(value, name, 0, lambda leaf, place: None)
+    _check_node(value, name, 0, lambda leaf, place: None, _nodes_of(MAX_CONTENT_BYTES))
     try:
         return check_text(to_exact_json(value), name)
     except InvalidInput:
@@ -106,9 +106,22 @@ def _check_leaf(node: str | int, name: str) -> None:
         raise InvalidInput(f"{name} holds the integer {shown(node)}, which does not fit in 64 bits; keep it as text")
 
 
-def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str], None]) -> None:
+def _nodes_of(most: int) -> Iterator[int]:
+    """Return as many numbers as a JSON text of `most` bytes has values at most: one and a comma each."""
+    return iter(range(most, 0, -2))
+
+
+def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str], None], left: Iterator[int]) -> None:
+    """Refuse a value that is not what JSON can say.
+
+    Args:
+        left: as many numbers as values may be looked at: two lists that hold each other twice are a few objects, and
+            more values than could ever be looked at.
+    """
     if depth > MAX_METADATA_DEPTH:
         raise InvalidInput(f"{name} is nested deeper than {MAX_METADATA_DEPTH} levels")
+    if next(left, None) is None:
+        raise InvalidInput(f"{name} holds more values than there is room for; split it up")
     if node is None or isinstance(node, bool):
         return
     if isinstance(node, str | int):
@@ -121,9 +134,9 @@ def _check_node(node: Any, name: str, depth: int, check_leaf: Callable[[Any, str
             if not isinstance(key, str):
                 raise InvalidInput(f"{name} has the key {shown(key)}; keys must be text")
             check_leaf(key, name)
-            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1, check_leaf)
+            _check_node(child, f"{name}.{key}" if depth < 3 else name, depth + 1, check_leaf, left)
     elif isinstance(node, list):
         for child in node:
-            _check_node(child, name, depth + 1, check_leaf)
+            _check_node(child, name, depth + 1, check_leaf, left)
     else:
         raise InvalidInput(f"{name} holds a {type(node).__name__}, which JSON has no form for")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.errors import InvalidInput
+from memdb.layers import json_values
 from memdb.layers.json_values import (
     MAX_METADATA_BYTES,
     MAX_METADATA_DEPTH,
@@ -39,7 +40,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_what_the_quick_look_accepts_the_thorough_one_does_and_it_is_no_larger(value):
     try:
-        _check_node(value, "it", 0, _check_leaf)
+        _check_node(value, "it", 0, _check_leaf, iter(range(10**6)))
     except InvalidInput:
         assert not _fits(value, MAX_METADATA_BYTES)
         with pytest.raises(InvalidInput):
@@ -70,6 +71,17 @@ def test_a_value_that_holds_itself_is_refused(check):
     twice += [twice, {"again": twice}]
     for value in (once, twice, {"a": twice}):
         with pytest.raises(InvalidInput, match="deeper than 64"):
+            check(value, "it")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("check", [check_json, exact_json, check_exact_json])
+def test_a_few_objects_that_make_more_values_than_could_be_looked_at_are_refused(check, monkeypatch):
+    monkeypatch.setattr(json_values, "MAX_CONTENT_BYTES", 1_000_000)
+    for value in ([], {}):
+        for _ in range(60):
+            value = [value, value] if isinstance(value, list) else {"a": value, "b": value}
+        with pytest.raises(InvalidInput, match="more values than there is room for"):
             check(value, "it")
 
 
