@@ -139,12 +139,13 @@ async def test_what_cannot_be_embedded_does_not_keep_the_old_vectors_for_ever(pa
     async with memdb.open(path, embedder=Embedder(model="old")) as db:
         await fill(db, "alice", 10)
         await db.memory("alice").hybrid.search("x", layer="item")
-    async with memdb.open(path, embedder=Zeros(model="new")) as db, db.embeddings:
+    async with memdb.open(path, embedder=Zeros(model="new")) as db:
         assert await db.embeddings.drop_others() == 0
-        await progresses_to(db, 9, 1)
-        assert await db.embeddings.drop_others() == 1
-        await db.memory("alice").items.save(MemoryItem(id="7", content="other words"))
-        await progresses_to(db, 10)
+        async with db.embeddings:
+            await progresses_to(db, 9, 1)
+            assert await db.embeddings.drop_others() == 1
+            await db.memory("alice").items.save(MemoryItem(id="7", content="other words"))
+            await progresses_to(db, 10)
 
 
 async def test_two_handles_share_the_work(path: Path) -> None:
