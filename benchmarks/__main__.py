@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="NAME", help=f"speed: one of {', '.join(speed.SUBJECTS)}; else one set")
     parser.add_argument("--pages", metavar="N,N", help="speed: sizes of the searched file (default: 50000)")
     parser.add_argument(
-        "--data", action="append", default=[], type=Path, metavar="DIR", help="not speed: a set, or many"
+        "--data", action="append", default=[], type=Path, metavar="DIR", help="quality, hybrid, finders: a set, or many"
     )
     parser.add_argument(
         "--embedder", action="append", default=[], metavar="NAME",
