@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 
 from memdb.errors import Closed
 from memdb.storage.clock import Clock
-from memdb.storage.connection import WorkerConnection, is_undecodable
+from memdb.storage.connection import WorkerConnection, is_undecodable, translate
 from memdb.storage.quarantine import Damage
 from memdb.storage.recalls import Recalled
 from memdb.storage.transaction import Transaction, lenient, run_unit
 
 Unit = Callable[[Transaction], Any]
+
+# Reads of one statement that have to wait are answered so many in a hop: 64 callers that get items take 30 us a get in
+# place of 100. Others are not: one that takes long would let those behind it wait.
+MOST_TOGETHER = 32
 
 
 class Outcome(NamedTuple):
@@ -30,6 +34,18 @@ class Outcome(NamedTuple):
     value: Any
     damaged: dict[Hashable, Damage]
     recalled: list[Recalled]
+
+
+class Waiting(NamedTuple):
+    """Who waits for a connection.
+
+    Args:
+        told: of a read of one statement, its outcome; None: that it is this caller's turn to take a connection.
+        unit: of a read of one statement, what is run; else None.
+    """
+
+    told: asyncio.Future[Any]
+    unit: Unit | None = None
 
 
 class ReaderPool:
@@ -50,7 +66,7 @@ class ReaderPool:
         self._clock = clock
         self._counts = counts
         self._idle: deque[WorkerConnection] = deque()
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[Waiting] = deque()
         self._all: list[WorkerConnection] = []
         self._closed = False
 
@@ -59,6 +75,10 @@ class ReaderPool:
 
         A cancelled caller interrupts its statement; the connection goes back to the pool once the thread is done.
         """
+        if single and not (self._idle or self._room or self._closed):
+            outcome = await self._in_company(unit)
+            if outcome is not None:
+                return outcome
         connection = self._idle.pop() if self._idle and not self._closed else await self._acquire()
         try:
             outcome = await connection.post(
@@ -92,7 +112,7 @@ class ReaderPool:
                 self._all.append(connection)
                 return connection
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append(turn)
+            self._queue.append(Waiting(turn))
             try:
                 await turn
             except asyncio.CancelledError:
@@ -101,16 +121,61 @@ class ReaderPool:
                 raise
         return self._idle.pop()  # the one used last has the warmest cache
 
+    async def _in_company(self, unit: Unit) -> Outcome | None:
+        """Run a unit of one statement once a connection is free, in one hop with others that wait.
+
+        Returns:
+            What it leaves behind, or None where it was not run: the caller is to take a connection.
+        """
+        told: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        self._queue.append(Waiting(told, unit))
+        try:
+            return await told
+        except asyncio.CancelledError:
+            if told.done() and not told.cancelled() and told.exception() is None and told.result() is None:
+                self._wake()
+            raise
+
     def _release(self, connection: WorkerConnection) -> None:
         self._idle.append(connection)
         self._wake()
 
     def _wake(self) -> None:
+        """Turn to whoever has waited longest."""
         while self._queue:
-            turn = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            if self._queue[0].unit is not None and self._idle and not self._closed:
+                self._answer(self._idle.pop())
                 return
+            told = self._queue.popleft().told
+            if not told.done():
+                told.set_result(None)
+                return
+
+    def _answer(self, connection: WorkerConnection) -> None:
+        """Run units of one statement that wait, as many as follow one another, and tell their callers."""
+        reads: list[tuple[asyncio.Future[Any], Unit]] = []
+        while self._queue and (unit := self._queue[0].unit) is not None and len(reads) < MOST_TOGETHER:
+            reads.append((self._queue.popleft().told, unit))
+        answers: list[Outcome | BaseException] = []
+
+        def answer(raw: sqlite3.Connection) -> None:
+            for _, unit in reads:
+                try:
+                    answers.append(read_snapshot(raw, unit, self._clock, counts=self._counts, single=True))
+                except BaseException as error:
+                    answers.append(error)
+
+        def tell(error: BaseException | None) -> None:
+            self._release(connection)
+            for (told, _), found in zip(reads, answers, strict=True):
+                if told.done():
+                    continue
+                if isinstance(found, BaseException):
+                    told.set_exception(translate(found))
+                else:
+                    told.set_result(found)
+
+        connection.post_and_tell(answer, tell)
 
     async def close(self) -> None:
         """Close every connection after what it is running; reads that still wait for one are told."""
