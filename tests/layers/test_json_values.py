@@ -62,7 +62,6 @@ def test_the_deepest_value_is_the_same_as_before(levels):
             check_json(value, "it")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("check", [check_json, exact_json, check_exact_json])
 def test_a_value_that_holds_itself_is_refused(check):
     once: list[object] = []
@@ -74,7 +73,6 @@ def test_a_value_that_holds_itself_is_refused(check):
             check(value, "it")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("check", [check_json, exact_json, check_exact_json])
 def test_a_few_objects_that_make_more_values_than_could_be_looked_at_are_refused(check, monkeypatch):
     monkeypatch.setattr(json_values, "MAX_CONTENT_BYTES", 1_000_000)
