@@ -10,9 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from memdb.errors import AlreadyExists, Busy, InvalidInput, NotAMemdbFile, StorageError
-from memdb.storage.schema import SCHEMA_VERSION
+from memdb.storage.schema import REBUILD, SCHEMA_VERSION
 from memdb.storage.source import database_path, identify
 from memdb.storage.transaction import Transaction
+from memdb.storage.vocabulary import varints
 from memdb.storage.whole_file import sync_folder
 
 
@@ -61,6 +62,10 @@ class Stats:
         return sorted({row.user_id for row in self.layers})
 
 
+# Each 'optimize' puts all that there is on a level above the last, and an index of over 2,000 levels FTS5 calls
+# malformed (SQLite 3.40.1): one that has so many is made anew instead, which takes them away.
+MOST_LEVELS = 1_000
+
 _LAYERS = """
 SELECT user_id, layer, records, bytes FROM scope
  WHERE layer != '' AND session_id = '' AND records > 0 ORDER BY user_id, layer
@@ -107,12 +112,33 @@ def forget(tx: Transaction, user_id: str) -> dict[str, int]:
 
 def overwrite_forgotten(connection: sqlite3.Connection) -> None:
     """Remove deleted text from where SQLite still keeps it: FTS5's old segments, free pages, the log."""
-    connection.execute("INSERT INTO record_search (record_search) VALUES ('optimize')")
+    if _levels(connection) < MOST_LEVELS:
+        connection.execute("INSERT INTO record_search (record_search) VALUES ('optimize')")
+    else:
+        _rebuild(connection)
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
         raise Busy(
             "the records are deleted, but a reader still holds the log and with it their text; forget again later"
         )
+
+
+def _levels(connection: sqlite3.Connection) -> int:
+    """Return how many levels the full-text index has: a varint after four bytes of the list of its segments."""
+    [[block]] = connection.execute("SELECT block FROM record_search_data WHERE id = 10").fetchall()
+    return next(iter(varints(block[4:])), 0)
+
+
+def _rebuild(connection: sqlite3.Connection) -> None:
+    """Make the full-text index anew, whole or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in REBUILD:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
 
 
 def copy_to(connection: sqlite3.Connection, source: Path | None, target: str | os.PathLike[str]) -> None:

@@ -10,8 +10,10 @@ from sqlalchemy import Column, Integer, Table
 from memdb.storage.schema.base import metadata, trigger, virtual_table
 from memdb.storage.schema.search import WATCHED
 
-# Make the whole index anew, and say so to those that keep what they have read of it: 0 is no record's number.
+# Make the whole index anew, and say so to those that keep what they have read of it: 0 is no record's number. First the
+# list of its segments (record 10) is emptied: FTS5 opens no index whose list it cannot read, not even to make it anew.
 REBUILD = (
+    "INSERT OR REPLACE INTO record_search_data (id, block) VALUES (10, x'00000000000000')",
     "INSERT INTO record_search (record_search) VALUES ('rebuild')",
     "INSERT INTO index_change (record_id) VALUES (0)",
 )
