@@ -224,7 +224,8 @@ class Database:
         """Delete every row of a user in every layer, index, statistic and the quarantine.
 
         Freed pages are overwritten, the index is rewritten and the log emptied, so that the text is not left in the
-        file. Backups and files on other machines are not reached.
+        file, but for what SQLite may have moved into a page's unused space, until a VACUUM. Backups and files on other
+        machines are not reached.
 
         Returns:
             How many records went, by layer; empty when there was nothing.
