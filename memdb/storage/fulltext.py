@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
 from memdb.storage.expressions import expression, term_expression
 from memdb.storage.own_counts import MOST_ROWS, MOST_SHARE, OwnIndex, own_index, own_scores
@@ -154,6 +155,11 @@ def _wanted(query: Query, term: Term) -> Wanted:
     return Wanted("match", term_expression(term)) if token is None else Wanted("token", token)
 
 
+def _missing(kept: KeptPostings, wanted: Mapping[Term, Wanted]) -> dict[Term, int]:
+    """Return the terms whose postings are not in memory, with how often each was asked."""
+    return {term: kept.asked(word) for term, word in wanted.items() if not kept.has(word)}
+
+
 def _scored(tx: Transaction, kept: KeptPostings, query: Query) -> Scored | None:
     """Return what matches, scored over postings in memory; None where FTS5 is quicker, or they would be too many.
 
@@ -163,7 +169,7 @@ def _scored(tx: Transaction, kept: KeptPostings, query: Query) -> Scored | None:
     wanted = {
         term: _wanted(query, term) for term in query.terms if term not in query.exact or query.rows_with[term] <= half
     }
-    missing = {term: kept.asked(word) for term, word in wanted.items() if not kept.has(word)}
+    missing = _missing(kept, wanted)
     if wanted and memory_pays(query, missing) and fits(query, wanted):
         return Scored(tx, kept, query, wanted, scope=query.share < MOSTLY_OWN)
     return None
@@ -212,7 +218,7 @@ def _by_own_counts(
 def _scored_by_own(tx: Transaction, kept: KeptPostings, query: Query, mine: OwnIndex) -> OwnScored | None:
     """Return what matches, scored over postings in memory; None where FTS5 is quicker, or they would be too many."""
     wanted = {term: _wanted(query, term) for term in query.terms}
-    missing = {term: kept.asked(word) for term, word in wanted.items() if not kept.has(word)}
+    missing = _missing(kept, wanted)
     if own_memory_pays(query, missing, mine.rows / query.size.rows) and fits(query, wanted):
         terms = Counter[Wanted]()  # two words may be one token
         for term, word in wanted.items():
